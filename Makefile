@@ -1,0 +1,72 @@
+# Tidemark: what a developer types. `make` alone lists it.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+GOLANGCI := .ci/bin/golangci-lint
+GOLANGCI_VERSION := v2.15.0
+TOOL := go tool -modfile=.ci/tools/go.mod
+
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+# Where `make run` serves, and whether it ends once it has shown its answers.
+LISTEN ?= 127.0.0.1:8080
+ONCE ?=
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+.PHONY: build
+build: ## the program, into bin/tidemark
+	@go build -trimpath -o bin/tidemark ./cmd/tidemark
+
+.PHONY: run
+run: build ## import a shop's seven months, serve them, and show three questions with their answers
+	@LISTEN=$(LISTEN) ONCE=$(ONCE) cmd/tidemark/testdata/run.sh
+
+.PHONY: test
+test: lint arch fuzz ## everything that must hold: linters, rules of the repository, fuzzing, all tests with the race detector
+	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 30m ./...
+
+.PHONY: lint
+lint: $(GOLANGCI) ## the linters, formatting and dead code
+	@go mod tidy -diff
+	@$(GOLANGCI) run
+	@$(GOLANGCI) fmt --diff
+	@go fix -diff ./...
+	@dead=$$($(TOOL) deadcode -test ./...); if [ -n "$$dead" ]; then echo "code that nothing reaches:"; echo "$$dead"; exit 1; fi
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format the code
+	@$(GOLANGCI) fmt
+
+# Not by go tool: its dependencies are a thousand lines that nothing else needs,
+# and its makers advise a build of its own.
+$(GOLANGCI): Makefile
+	@GOBIN=$(CURDIR)/.ci/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	@touch $@
+
+.PHONY: arch
+arch: ## the rules of the repository (uncached: go does not see what go list reads)
+	@go test -count=1 ./cmd/archtest
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME
+	@.ci/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: ## the figures of the README, as a table; raw lines for benchstat in bench.txt
+	@go test -run '^$$' -bench . -benchmem ./... | tee bench.txt
+	@$(TOOL) benchstat bench.txt
+
+.PHONY: soak
+soak: ## hours: fuzzing, and tests of properties, each much longer and with fresh seeds
+	@$(MAKE) fuzz FUZZTIME=10m
+	@RAPID_CHECKS=20000 go test -race -count=1 -shuffle=on -timeout 0 ./...
+
+.PHONY: clean
+clean: ## remove what builds leave behind
+	@rm -rf bin .ci/bin bench.txt

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"math"
+	"net"
+	"time"
+)
+
+// Config holds every setting. Its defaults, names and limits are in settings.
+type Config struct {
+	Data        string // folder of the store and the hash key
+	HashKeyFile string // "": hash.key in Data
+	Server      string // URL that questions go to; "": to Data
+	Listen      string // host:port
+	Open        bool   // serve on other addresses than loopback, to everybody
+
+	ViewTypes  []string // kept with the data
+	Dimensions []string // kept with the data
+	Partitions int      // kept with the data
+	Rules      string
+
+	Lateness          time.Duration
+	MaxSkew           time.Duration
+	DedupEvents       int // look-back of event IDs, in records a partition
+	MaxItemsPerWindow int // slots a minute, over all partitions
+	WindowMemory      int // bytes of open windows, over all partitions
+
+	Retention struct{ Minute time.Duration }
+
+	texts map[string]sourced // every setting as text
+}
+
+// sourced is a setting's value as it was given, and by whom.
+type sourced struct {
+	text, origin string
+	given        bool // by anybody: it is not the default
+}
+
+// Given reports whether somebody set the setting: its value is not the default.
+func (c *Config) Given(name string) bool { return c.texts[name].given }
+
+// forever is a duration without an end.
+const forever = time.Duration(math.MaxInt64)
+
+// setting is one row of the table of settings: the flag --name, the environment
+// variable TIDEMARK_NAME and the line "name:" of the file.
+type setting struct {
+	name     string
+	fallback string // the default, as one would type it
+	usage    string
+	parse    func(text string) error // into the Config; says what is allowed
+	kind     settingKind
+}
+
+// settingKind says how a setting looks as a flag.
+type settingKind uint8
+
+const (
+	oneValue settingKind = iota
+	list                 // separated by commas, or given several times
+	yesNo                // needs no value
+)
+
+// settings returns the table, which parses into c.
+func settings(c *Config) []setting {
+	return []setting{
+		{"data", "tidemark-data", "folder of the store and the hash key", nonEmpty(&c.Data), oneValue},
+		{"hash-key-file", "", "file of the secret that users and items are hashed with; made on first use (default hash.key in --data)", anyText(&c.HashKeyFile), oneValue},
+		{"server", "", "ask the server at this URL instead of a folder", httpURL(&c.Server), oneValue},
+		{"listen", "127.0.0.1:8080", "address to serve on", hostPort(&c.Listen), oneValue},
+		{"open", "false", "serve to everybody who can reach an address that is not loopback", boolean(&c.Open), yesNo},
+		{"view-types", "view", "event types that are views, the first for events without a type; kept with the data", names(&c.ViewTypes, 1), list},
+		{"dimensions", "", "properties of events to break numbers down by; kept with the data", names(&c.Dimensions, 0), list},
+		{"partitions", "4", "how many parts the users are divided into; kept with the data", integer(&c.Partitions, 1, 256), oneValue},
+		{"rules", "none", "which events count: none is all that are events", oneOf(&c.Rules, "none"), oneValue},
+		{"lateness", "30s", "how long after its end a minute is still in time", duration(&c.Lateness, 0, forever), oneValue},
+		{"max-skew", "1m", "how far an event's time may lie after its record's timestamp", duration(&c.MaxSkew, 0, forever), oneValue},
+		{"dedup-events", "262144", "how many records of a partition an event ID is remembered for", integer(&c.DedupEvents, 8, 1<<30), oneValue},
+		{"max-items-per-window", "1000000", "items of a minute that are counted one by one; beyond, the answers say count-min", integer(&c.MaxItemsPerWindow, 16, 1<<30), oneValue},
+		{"window-memory", "256MiB", "memory of minutes that are open; beyond, they are sealed and completed later", byteSize(&c.WindowMemory, 1<<20), oneValue},
+		{"retention.minute", "forever", "how long minutes are kept; forever is all there is", duration(&c.Retention.Minute, forever, forever), oneValue},
+	}
+}
+
+// loopback reports whether only this machine can reach the address.
+func loopback(listen string) bool {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The functions of this file make the parsers of settings: each stores into its
+// target, or returns what is allowed.
+
+func anyText(to *string) func(string) error {
+	return func(text string) error {
+		*to = text
+		return nil
+	}
+}
+
+func nonEmpty(to *string) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return errors.New("must not be empty")
+		}
+		*to = text
+		return nil
+	}
+}
+
+func oneOf(to *string, allowed ...string) func(string) error {
+	return func(text string) error {
+		if !slices.Contains(allowed, text) {
+			return fmt.Errorf("must be %s, got %q", strings.Join(allowed, " or "), text)
+		}
+		*to = text
+		return nil
+	}
+}
+
+func boolean(to *bool) func(string) error {
+	return func(text string) error {
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("must be true or false, got %q", text)
+		}
+		*to = v
+		return nil
+	}
+}
+
+func integer(to *int, low, high int) func(string) error {
+	return func(text string) error {
+		v, err := strconv.Atoi(text)
+		if err != nil || v < low || v > high {
+			return fmt.Errorf("must be a whole number from %d to %d, got %q", low, high, text)
+		}
+		*to = v
+		return nil
+	}
+}
+
+// names parses a list without doubles of at least atLeast names of 1–64 bytes.
+func names(to *[]string, atLeast int) func(string) error {
+	return func(text string) error {
+		var all []string
+		for name := range strings.SplitSeq(text, ",") {
+			if name = strings.TrimSpace(name); name == "" {
+				continue
+			}
+			if len(name) > 64 || slices.Contains(all, name) {
+				return fmt.Errorf("must be different names of at most 64 bytes, separated by commas, got %q", text)
+			}
+			all = append(all, name)
+		}
+		if len(all) < atLeast {
+			return fmt.Errorf("must be at least %d, separated by commas, got %q", atLeast, text)
+		}
+		*to = all
+		return nil
+	}
+}
+
+// duration parses Go's durations, whole days as "7d", and "forever".
+func duration(to *time.Duration, low, high time.Duration) func(string) error {
+	return func(text string) error {
+		v, err := parseDuration(text)
+		switch {
+		case low == forever && (err != nil || v != forever):
+			return fmt.Errorf("must be forever, got %q", text)
+		case err != nil || v < low || v > high:
+			return fmt.Errorf("must be a duration such as 90s, 24h, 7d or forever, got %q", text)
+		}
+		*to = v
+		return nil
+	}
+}
+
+func parseDuration(text string) (time.Duration, error) {
+	if text == "forever" {
+		return forever, nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// byteSize parses a number of bytes, or of KiB, MiB or GiB.
+func byteSize(to *int, low int) func(string) error {
+	units := []struct {
+		suffix string
+		shift  int
+	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"", 0}}
+	return func(text string) error {
+		for _, u := range units {
+			number, ok := strings.CutSuffix(text, u.suffix)
+			if !ok {
+				continue
+			}
+			// 2^20 GiB is beyond any machine; the bound keeps the shift from overflowing.
+			v, err := strconv.ParseUint(strings.TrimSpace(number), 10, 63)
+			if err != nil || v > 1<<(50-u.shift) || int(v)<<u.shift < low {
+				break
+			}
+			*to = int(v) << u.shift
+			return nil
+		}
+		return fmt.Errorf("must be a size of at least %d bytes such as 256MiB, got %q", low, text)
+	}
+}
+
+func hostPort(to *string) func(string) error {
+	return func(text string) error {
+		_, port, err := net.SplitHostPort(text)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil {
+			return fmt.Errorf("must be HOST:PORT such as 127.0.0.1:8080, got %q", text)
+		}
+		*to = text
+		return nil
+	}
+}
+
+func httpURL(to *string) func(string) error {
+	return func(text string) error {
+		u, err := url.Parse(text)
+		if text != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "") {
+			return fmt.Errorf("must be a URL such as http://127.0.0.1:8080, got %q", text)
+		}
+		*to = strings.TrimSuffix(text, "/")
+		return nil
+	}
+}

@@ -1,0 +1,3 @@
+package sketches
+
+func mergeRegisters(dst, src *[RegisterCount]byte) { mergeWords(dst, src) }

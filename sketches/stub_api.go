@@ -1,4 +1,0 @@
-package sketches
-
-type Hash128 struct{ Lo, Hi uint64 }
-type Registers []byte

@@ -1,0 +1,308 @@
+package windows
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"tidemark/sketches"
+)
+
+// Judge decides what becomes of each record: it sets the Outcome of every event
+// that is not Malformed already. It sees each record of its partition from R on,
+// once, in the order of offsets.
+type Judge interface {
+	Judge(events []Event)
+}
+
+// PartitionConfig is what a partition needs to know.
+type PartitionConfig struct {
+	Log        LogID
+	Number     int
+	Position   Position // to go on from
+	Hasher     sketches.Hasher
+	Limits     Limits
+	Dimensions []string // declared, in the order of Event.Dims
+	Judge      Judge
+	Look       func(offset int64) int64 // the smallest offset that the outcome of a record at offset depends on
+
+	// Memory is how much the windows that no watermark closes may take, in bytes,
+	// before a cut closes them: in history all, in a live log those of late events.
+	Memory int
+	// History says that the log is history: only Memory and the end of the log cut.
+	History  bool
+	Lateness time.Duration // of a live log
+	MaxSkew  time.Duration // of a live log
+	Metrics  *Metrics      // nil: none
+}
+
+// Partition owns the open windows of one partition of a log. Add, Cut and Stored
+// are called by one goroutine; Read by any.
+type Partition struct {
+	PartitionConfig
+	watermark Watermark
+
+	// mu guards what follows. The owner holds it for one run of events, a reader
+	// while it looks.
+	mu      sync.Mutex
+	open    map[Minute]*Window
+	last    *Window // the one touched last
+	to      Pair    // the newest pair cut
+	stored  Pair    // the newest pair stored
+	next    int64   // the offset after the last record seen
+	newest  Minute  // highest minute of an open window since ever
+	memory  int     // of the windows that no watermark closes
+	waiting []*Seal // cut and not stored, oldest first
+
+	phase   int   // records of the present run
+	records int64 // since the last cut
+	run     run
+}
+
+// runSize is how many records are handled by one pass of the batch loops; the
+// budget is looked at after each such number of records of the partition, so that
+// cuts do not depend on how records come.
+const runSize = 128
+
+// run is the scratch of the batch loops.
+type run struct {
+	events  [runSize]*Event
+	windows [runSize]*Window
+	series  [runSize]*seriesState
+	keys    [runSize]key
+	tokens  [runSize]uint32
+}
+
+// maxRecords bounds a seal, so that a count of a slot can't wrap.
+const maxRecords = 1 << 31
+
+// NewPartition returns a partition that goes on from cfg.Position.
+func NewPartition(cfg PartitionConfig) *Partition {
+	return &Partition{
+		PartitionConfig: cfg,
+		watermark:       NewWatermark(cfg.Lateness, cfg.MaxSkew),
+		open:            make(map[Minute]*Window),
+		to:              cfg.Position.To,
+		stored:          cfg.Position.To,
+	}
+}
+
+// Add judges and counts records. After each run of records cut is called where
+// one is due.
+func (p *Partition) Add(events []Event, cut func(Pair) error) error {
+	p.Judge.Judge(events)
+	for len(events) > 0 {
+		n := min(len(events), runSize-p.phase)
+		p.mu.Lock()
+		p.addRun(events[:n])
+		pair, due := p.due()
+		p.mu.Unlock()
+		if due {
+			if err := cut(pair); err != nil {
+				return err
+			}
+		}
+		events = events[n:]
+	}
+	return nil
+}
+
+// addRun counts at most runSize records.
+func (p *Partition) addRun(events []Event) {
+	r := &p.run
+	n := 0
+	for i := range events { // resolve: which window, series, key, token
+		ev := &events[i]
+		if p.held(ev) {
+			continue
+		}
+		w := p.window(ev.Minute(), ev.Offset)
+		w.book(ev)
+		if !ev.Outcome.Counts() {
+			continue
+		}
+		p.watermark.Observe(ev.Time)
+		st := w.typeSeries(ev.Type)
+		r.events[n], r.windows[n], r.series[n] = ev, w, st
+		r.keys[n] = keyOf(st.typ, ev.ItemHash)
+		r.tokens[n] = sketches.Token(ev.User)
+		n++
+	}
+	var touched uint64
+	for i := range n { // touch: let the cache misses of the run overlap
+		w := r.windows[i]
+		if len(w.slots) > 0 {
+			touched += w.slots[w.home(r.keys[i].hash)].hash
+		}
+		if t := r.series[i].countMin; t != nil {
+			touched += uint64(t.Touch(r.events[i].ItemHash.Lo))
+		}
+	}
+	_ = touched
+	for i := range n { // update
+		w, st := r.windows[i], r.series[i]
+		w.add(st, r.keys[i], r.events[i], r.tokens[i])
+		if len(r.events[i].Dims) > 0 {
+			w.addBreakdowns(st, r.events[i], r.tokens[i])
+		}
+	}
+	p.next = events[len(events)-1].Offset + 1
+	p.records += int64(len(events))
+	p.phase = (p.phase + len(events)) % runSize
+}
+
+// held reports whether a seal holds the record already: then it has only fed the
+// judge.
+func (p *Partition) held(ev *Event) bool {
+	return ev.Offset < p.Position.To.S && (ev.Outcome.Quarantined() || MinuteOf(ev.Time) < p.Position.To.F)
+}
+
+// window returns the open window of a minute.
+func (p *Partition) window(m Minute, offset int64) *Window {
+	if p.last != nil && p.last.minute == m {
+		return p.last
+	}
+	w := p.open[m]
+	if w == nil {
+		w = newWindow(m, p.Hasher, p.Limits, p.Dimensions, offset)
+		p.open[m] = w
+		p.newest = max(p.newest, m)
+		if p.History || m < p.to.F { // no watermark will close it
+			w.total = &p.memory
+			p.memory += w.Bytes()
+		}
+	}
+	p.last = w
+	return w
+}
+
+// due says whether a cut is due, and its pair.
+func (p *Partition) due() (Pair, bool) {
+	if len(p.open) == 0 || p.phase != 0 && p.History || p.next < p.Position.To.S {
+		return Pair{}, false // never an empty cut, never one below the newest S known
+	}
+	full := p.phase == 0 && p.memory > p.Memory
+	if p.History {
+		if full || p.records >= maxRecords {
+			return p.all(), true
+		}
+		return Pair{}, false
+	}
+	to := Pair{F: p.to.F, S: p.next}
+	if closed := MinuteOf(p.watermark.At(time.Now())); closed > to.F && p.anyBefore(closed) {
+		to.F = closed
+		return to, true
+	}
+	if full && p.anyBefore(to.F) {
+		return to, true
+	}
+	if p.records >= maxRecords {
+		return p.all(), true
+	}
+	return Pair{}, false
+}
+
+// all is the pair that closes every open window.
+func (p *Partition) all() Pair { return Pair{F: max(p.to.F, p.newest+1), S: p.next} }
+
+func (p *Partition) anyBefore(m Minute) bool {
+	for open := range p.open {
+		if open < m {
+			return true
+		}
+	}
+	return false
+}
+
+// Cut closes all windows before to.F as one seal, which waits, and is answered
+// from, until Stored.
+func (p *Partition) Cut(to Pair) *Seal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := &Seal{
+		Identity: Identity{Log: p.Log, Partition: p.Number, E: p.Position.E, To: to},
+		From:     p.to,
+	}
+	held := to.S // the smallest offset that no seal holds
+	for m, w := range p.open {
+		if m < to.F {
+			p.Metrics.check(&w.Content)
+			s.Partials = append(s.Partials, w.seal())
+			delete(p.open, m)
+		} else {
+			held = min(held, w.first)
+		}
+	}
+	s.R = p.Look(held)
+	slices.SortFunc(s.Partials, func(a, b *Partial) int { return cmp.Compare(a.minute, b.minute) })
+	p.to, p.last, p.memory, p.records = to, nil, 0, 0
+	p.waiting = append(p.waiting, s)
+	return s
+}
+
+// Stored says that the oldest seal that waits is in the store.
+func (p *Partition) Stored() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stored = p.waiting[0].To
+	p.waiting = slices.Delete(p.waiting, 0, 1)
+}
+
+// End returns the pair that closes everything at the end of the log, which is at
+// offset end, and whether there is anything to close.
+func (p *Partition) End(end int64) (Pair, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	to := p.all()
+	to.S = max(end, p.to.S)
+	return to, len(p.open) > 0
+}
+
+// Read calls yield for every summary of the partition that a store at the pair
+// stored does not hold: of the seals that wait, and of the open windows. It
+// returns false, having called nothing, where the store has taken more since: then
+// the caller's snapshot is too old, and a newer one has to be taken. The contents
+// are valid until Read returns.
+func (p *Partition) Read(stored Pair, yield func(*Content)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stored != p.stored { // a snapshot may be ahead of Stored, but not behind
+		i := slices.IndexFunc(p.waiting, func(s *Seal) bool { return s.To == stored })
+		if i < 0 {
+			return false
+		}
+		p.read(p.waiting[i+1:], yield)
+		return true
+	}
+	p.read(p.waiting, yield)
+	return true
+}
+
+func (p *Partition) read(waiting []*Seal, yield func(*Content)) {
+	for _, s := range waiting {
+		for _, part := range s.Partials {
+			yield(&part.Content)
+		}
+	}
+	for _, m := range slices.Sorted(maps.Keys(p.open)) {
+		yield(&p.open[m].Content)
+	}
+}
+
+// State is where a partition stands.
+type State struct {
+	To     Pair  // the newest pair cut
+	Stored Pair  // the newest pair stored
+	Next   int64 // the offset after the last record seen
+	Open   int   // open windows
+	Memory int   // of those that no watermark closes, bytes
+}
+
+// State returns where the partition stands.
+func (p *Partition) State() State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return State{To: p.to, Stored: p.stored, Next: p.next, Open: len(p.open), Memory: p.memory}
+}

@@ -1,0 +1,227 @@
+package windows
+
+import (
+	"tidemark/sketches"
+)
+
+// Window is the open, mutable summary of one minute in one partition.
+type Window struct {
+	Content
+	limits     Limits
+	dimensions []string
+	types      []*seriesState          // the series of types, OtherType last if there is one
+	values     map[Series]*seriesState // the series of dimensions' values
+	breakdowns int                     // slots that they have
+	first      int64                   // the smallest offset it holds
+}
+
+// newWindow opens the window of a minute. dimensions are the declared ones, in
+// the order of Event.Dims.
+func newWindow(m Minute, h sketches.Hasher, l Limits, dimensions []string, first int64) *Window {
+	return &Window{
+		Content:    Content{minute: m, hasher: h, memory: windowBytes},
+		limits:     l,
+		dimensions: dimensions,
+		first:      first,
+	}
+}
+
+// Partial is what a seal emits for one minute: immutable, safe for any number of
+// readers.
+type Partial struct{ Content }
+
+// seal closes the window. It must not be touched any more: the partial has its
+// tables.
+func (w *Window) seal() *Partial {
+	w.total = nil
+	return &Partial{w.Content}
+}
+
+// book records what became of a record of this minute.
+func (w *Window) book(ev *Event) {
+	w.outcomes[ev.Outcome]++
+	if ev.Outcome == Malformed {
+		if w.reasons == nil {
+			w.reasons = make(map[string]uint64)
+		}
+		w.reasons[ev.Reason]++
+	}
+}
+
+// typeSeries returns the series of an event's type.
+func (w *Window) typeSeries(name []byte) *seriesState {
+	for _, st := range w.types {
+		if st.Type == string(name) && st.Other == 0 {
+			return st
+		}
+	}
+	s := Series{Type: string(name)}
+	if len(w.types) >= MaxTypes {
+		if len(w.types) > MaxTypes {
+			return w.types[MaxTypes]
+		}
+		s = Series{Other: OtherType}
+	}
+	st := w.open(s)
+	st.values = make([]int, len(w.dimensions))
+	w.types = append(w.types, st)
+	return st
+}
+
+// valueSeries returns the series of the type's breakdown by the value of the
+// dimension with that number.
+func (w *Window) valueSeries(typ *seriesState, dimension int, value []byte) *seriesState {
+	s := typ.Series
+	s.Dimension, s.Value = w.dimensions[dimension], string(value)
+	if st := w.values[s]; st != nil {
+		return st
+	}
+	if typ.values[dimension] >= w.limits.Values {
+		s.Value = ""
+		s.Other |= OtherValue
+		if st := w.values[s]; st != nil {
+			return st
+		}
+	}
+	typ.values[dimension]++
+	st := w.open(s)
+	if w.values == nil {
+		w.values = make(map[Series]*seriesState)
+	}
+	w.values[s] = st
+	return st
+}
+
+func (w *Window) open(s Series) *seriesState {
+	st := &seriesState{Series: s, index: uint32(len(w.series))}
+	st.typ, st.value = seriesHash(w.hasher, s)
+	w.series = append(w.series, st)
+	w.grow(seriesBytes + len(s.Type) + len(s.Value))
+	return st
+}
+
+// add counts an event in its type's series. token is its user's, if it has one.
+func (w *Window) add(st *seriesState, k key, ev *Event, token uint32) {
+	st.site.count++
+	if ev.HasUser {
+		w.addToken(&st.site, token)
+	}
+	var estimate uint32
+	if st.countMin != nil {
+		estimate = st.countMin.Add(ev.ItemHash.Lo, 1)
+	}
+	s, _ := w.find(k)
+	if s == nil {
+		if s = w.slot(st, k, ev.Item); s == nil {
+			w.spill(st, ev, estimate)
+			return
+		}
+		if st.items == countMinFrom && st.countMin == nil {
+			w.makeCountMin(st)
+			st.countMin.Add(ev.ItemHash.Lo, 1)
+		}
+	}
+	s.count++
+	if s.count > st.ranking.floor && s.meta&metaHot == 0 {
+		w.rank(&st.ranking, s)
+	}
+	if ev.HasUser {
+		w.addToken(s, token)
+	}
+}
+
+// addBreakdowns counts the event in the series of its dimensions' values.
+func (w *Window) addBreakdowns(typ *seriesState, ev *Event, token uint32) {
+	for d, value := range ev.Dims {
+		if value == nil {
+			continue
+		}
+		st := w.valueSeries(typ, d, value)
+		st.site.count++
+		if ev.HasUser {
+			w.addToken(&st.site, token)
+		}
+		if typ.countMin != nil {
+			typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
+		}
+		k := keyOf(st.typ^st.value, ev.ItemHash)
+		s, _ := w.find(k)
+		if s == nil {
+			if s = w.breakdownSlot(st, k, ev.Item); s == nil {
+				if typ.countMin == nil {
+					w.makeCountMin(typ)
+					typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
+				}
+				w.makeHeap(typ)
+				st.overflow++
+				continue
+			}
+		}
+		s.count++
+		if ev.HasUser {
+			w.addToken(s, token)
+		}
+	}
+}
+
+// slot makes the slot of a key that has none, or returns nil where the window has
+// no more to give. The budget never grows back: such a key gets none later either.
+func (w *Window) slot(st *seriesState, k key, name []byte) *slot {
+	if len(w.entries) >= w.limits.Items || len(w.names)+len(name) > w.limits.Items*nameBytesPerItem {
+		return nil
+	}
+	st.items++
+	before := len(w.slots)
+	s := w.insert(k, st.index, name)
+	w.grow(entryBytes + len(name) + (len(w.slots)-before)*slotBytes)
+	return s
+}
+
+func (w *Window) breakdownSlot(st *seriesState, k key, name []byte) *slot {
+	if w.breakdowns >= w.limits.Items/2 {
+		return nil
+	}
+	s := w.slot(st, k, name)
+	if s != nil {
+		w.breakdowns++
+	}
+	return s
+}
+
+// spill counts an event whose item has no slot; estimate is what the Count-Min
+// table says of the item, if there is one yet.
+func (w *Window) spill(st *seriesState, ev *Event, estimate uint32) {
+	if st.countMin == nil { // fewer than countMinFrom items fit
+		w.makeCountMin(st)
+		estimate = st.countMin.Add(ev.ItemHash.Lo, 1)
+	}
+	w.makeHeap(st)
+	st.overflow++
+	if estimate > st.heap.Min() {
+		st.heap.Offer(ev.ItemHash, estimate, ev.Item)
+	}
+}
+
+func (w *Window) makeHeap(typ *seriesState) {
+	if typ.heap == nil {
+		typ.heap = sketches.NewTopK(w.hasher.KeyID(), topK)
+		w.grow(heapBytes)
+	}
+}
+
+// makeCountMin makes the Count-Min table of a type, with the events counted so
+// far: each key in one step, in the order of the slots. Until then every key has a
+// slot, so that nothing is missing.
+func (w *Window) makeCountMin(typ *seriesState) {
+	typ.countMin = sketches.NewCountMin(w.hasher.KeyID())
+	w.grow(countMinBytes)
+	for i := range w.slots {
+		s := &w.slots[i]
+		if s.hash == 0 {
+			continue
+		}
+		if st := w.series[w.entries[w.refs[i]].series]; st.typ == typ.typ && s.count > 0 {
+			typ.countMin.Add(s.hash^st.typ, s.count)
+		}
+	}
+}

@@ -18,7 +18,7 @@ type TokenSet struct {
 }
 
 // minSlots is the smallest table.
-const minSlots = 16
+const minSlots = 32
 
 // Len returns how many tokens the set holds.
 func (s *TokenSet) Len() int { return int(s.n) }
@@ -51,22 +51,54 @@ func (s *TokenSet) put(token uint32) bool {
 	}
 }
 
+// putSome is put of a list.
+func (s *TokenSet) putSome(tokens []uint32) {
+	slots, shift, n := s.slots, s.shift&31, s.n
+	mask := uint32(len(slots) - 1)
+	for _, t := range tokens {
+		i := t * hashFactor >> shift & mask
+		for slots[i] != t {
+			if slots[i] == 0 {
+				slots[i] = t
+				n++
+				break
+			}
+			i = (i + 1) & mask
+		}
+	}
+	s.n = n
+}
+
 // hashFactor spreads tokens over a table by the high bits of the product: 2³²
 // divided by the golden ratio (Knuth, TAOCP 6.4). Tokens are random already.
 const hashFactor = 0x9e3779b1
+
+// Touch reads the slot at which the search for a token begins, and nothing else:
+// see CountMin.Touch.
+func (s *TokenSet) Touch(token uint32) uint32 {
+	if len(s.slots) == 0 {
+		return 0
+	}
+	return s.slots[token*hashFactor>>s.shift]
+}
 
 // AppendTo appends the tokens to dst, in no order.
 func (s *TokenSet) AppendTo(dst []uint32) []uint32 {
 	if s.n == 0 {
 		return dst
 	}
-	dst = slices.Grow(dst, int(s.n))
+	// Every slot is written, and the free ones are written over: whether a slot is
+	// free is a coin toss, which a jump would lose half the time.
+	n := len(dst)
+	dst = slices.Grow(dst, int(s.n)+1)
+	dst = dst[:n+int(s.n)+1]
 	for _, t := range s.slots {
+		dst[n] = t
 		if t != 0 {
-			dst = append(dst, t)
+			n++
 		}
 	}
-	return dst
+	return dst[:n]
 }
 
 // Reset empties the set.
@@ -100,31 +132,23 @@ func (s *TokenSet) grow(n int) {
 	}
 	if size > cap(s.slots) {
 		old := s.slots
-		s.slots = make([]uint32, size)
+		s.slots, s.n = make([]uint32, size), 0
 		s.use(size)
-		s.putAll(old)
+		for _, t := range old {
+			if t != 0 {
+				s.put(t)
+			}
+		}
 		return
 	}
-	// The memory is there from an earlier life. The tokens step aside, in place
-	// of a scheme for doubling a probed table within itself.
-	var aside [MaxTokens]uint32
+	// The memory is there from an earlier life, so growing in greater steps costs
+	// none. The tokens step aside, in place of a scheme for enlarging a probed
+	// table within itself.
+	size = min(4*size, cap(s.slots))
+	var aside [MaxTokens + 1]uint32
 	tokens := s.AppendTo(aside[:0])
 	clear(s.slots)
 	s.use(size)
-	s.putAll(tokens)
-}
-
-// putAll moves tokens, all different, into a table with room for them.
-func (s *TokenSet) putAll(tokens []uint32) {
-	mask := uint32(len(s.slots) - 1)
-	for _, t := range tokens {
-		if t == 0 {
-			continue
-		}
-		i := t * hashFactor >> s.shift & mask
-		for s.slots[i] != 0 {
-			i = (i + 1) & mask
-		}
-		s.slots[i] = t
-	}
+	s.n = 0
+	s.putSome(tokens)
 }

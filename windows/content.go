@@ -233,6 +233,18 @@ func (c *Content) addToken(s *slot, t uint32) {
 	}
 }
 
+// touchViewers reads where addToken of a slot will, and nothing else.
+func (c *Content) touchViewers(s *slot, t uint32) uint32 {
+	switch s.meta & metaForm {
+	case formSet:
+		return c.sets[s.tokens[0]].Touch(t)
+	case formDense:
+		i, _ := sketches.RegisterOf(t)
+		return uint32(c.dense[s.tokens[0]][i])
+	}
+	return 0
+}
+
 // What the parts of a content take, about, for its Bytes.
 const (
 	windowBytes   = 768 // a window with nothing in it

@@ -73,6 +73,9 @@ type run struct {
 	series  [runSize]*seriesState
 	keys    [runSize]key
 	tokens  [runSize]uint32
+	slots   [runSize]*slot
+	sizes   [runSize]int // of the table that the slot is in
+	touched uint64
 }
 
 // maxRecords bounds a seal, so that a count of a slot can't wrap.
@@ -130,8 +133,8 @@ func (p *Partition) addRun(events []Event) {
 		r.tokens[n] = sketches.Token(ev.User)
 		n++
 	}
-	var touched uint64
-	for i := range n { // touch: let the cache misses of the run overlap
+	touched := r.touched // kept, or the compiler leaves the reads out
+	for i := range n {   // touch: let the cache misses of the run overlap
 		w := r.windows[i]
 		if len(w.slots) > 0 {
 			touched += w.slots[w.home(r.keys[i].hash)].hash
@@ -140,10 +143,22 @@ func (p *Partition) addRun(events []Event) {
 			touched += uint64(t.Touch(r.events[i].ItemHash.Lo))
 		}
 	}
-	_ = touched
+	for i := range n { // locate, and touch where the viewers are
+		w := r.windows[i]
+		r.slots[i], _ = w.find(r.keys[i])
+		r.sizes[i] = len(w.slots)
+		if s := r.slots[i]; s != nil {
+			touched += uint64(w.touchViewers(s, r.tokens[i]))
+		}
+	}
+	r.touched = touched
 	for i := range n { // update
 		w, st := r.windows[i], r.series[i]
-		w.add(st, r.keys[i], r.events[i], r.tokens[i])
+		s := r.slots[i]
+		if s == nil || len(w.slots) != r.sizes[i] { // new in this run, or moved
+			s, _ = w.find(r.keys[i])
+		}
+		w.add(st, s, r.keys[i], r.events[i], r.tokens[i])
 		if len(r.events[i].Dims) > 0 {
 			w.addBreakdowns(st, r.events[i], r.tokens[i])
 		}

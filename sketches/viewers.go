@@ -87,9 +87,7 @@ func (v *Viewers) AddTokens(tokens []uint32) {
 		some := tokens[:min(step, len(tokens))]
 		tokens = tokens[len(some):]
 		v.set.reserve(v.set.Len() + len(some))
-		for _, t := range some {
-			v.set.put(t)
-		}
+		v.set.putSome(some)
 		if v.set.Len() > MaxTokens {
 			v.densify()
 		}

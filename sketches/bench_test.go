@@ -1,0 +1,193 @@
+package sketches
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/axiomhq/hyperloglog"
+)
+
+// beside times ours and theirs in turn, so that whatever else the machine does
+// hits both, and reports each per operation, of which one call does ops.
+func beside(b *testing.B, ops int, ours, theirs func()) {
+	ours()
+	theirs()
+	var a, z time.Duration
+	n := 0
+	for b.Loop() {
+		t0 := time.Now()
+		ours()
+		t1 := time.Now()
+		theirs()
+		a, z = a+t1.Sub(t0), z+time.Since(t1)
+		n += ops
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(a.Nanoseconds())/float64(n), "ours-ns")
+	b.ReportMetric(float64(z.Nanoseconds())/float64(n), "library-ns")
+	b.ReportMetric(float64(z)/float64(a), "x-library")
+}
+
+func randomHashes(n int, seed uint64) []uint64 {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = rng.Uint64()
+	}
+	return out
+}
+
+func BenchmarkAddHash(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		users int
+	}{{"tokens", 1000}, {"dense", 100_000}} {
+		b.Run(c.name, func(b *testing.B) {
+			hashes := randomHashes(c.users, 1)
+			v := NewViewers(1)
+			b.ReportAllocs()
+			beside(b, len(hashes), func() {
+				v.Reset()
+				for _, h := range hashes {
+					v.AddHash(h)
+				}
+			}, func() {
+				s := hyperloglog.New14()
+				for _, h := range hashes {
+					s.InsertHash(h)
+				}
+			})
+		})
+	}
+}
+
+func benchSketches(users, parts int) ([]*Viewers, []*hyperloglog.Sketch) {
+	var ours []*Viewers
+	var theirs []*hyperloglog.Sketch
+	for i := range parts {
+		v, s := NewViewers(1), hyperloglog.New14()
+		for _, h := range randomHashes(users, uint64(i)) {
+			v.AddHash(h)
+			s.InsertHash(h)
+		}
+		s.Estimate()
+		ours, theirs = append(ours, v), append(theirs, s)
+	}
+	return ours, theirs
+}
+
+func BenchmarkEstimateDense(b *testing.B) {
+	v, s := benchSketches(100_000, 1)
+	beside(b, 1, func() { v[0].Number() }, func() { s[0].Estimate() })
+}
+
+func BenchmarkMerge(b *testing.B) {
+	for _, c := range []struct {
+		name         string
+		parts, users int
+	}{{"60x50", 60, 50}, {"1440x5", 1440, 5}, {"1440x50", 1440, 50}, {"60x1000", 60, 1000}, {"60x20000", 60, 20_000}} {
+		b.Run(c.name, func(b *testing.B) {
+			ours, theirs := benchSketches(c.users, c.parts)
+			lists := make([][]uint32, len(ours))
+			for i, v := range ours {
+				lists[i] = v.Tokens()
+			}
+			sum := NewViewers(1)
+			beside(b, 1, func() {
+				sum.Reset()
+				for i, v := range ours {
+					if v.Dense() {
+						sum.AddRegisters(v.Registers())
+					} else {
+						sum.AddTokens(lists[i])
+					}
+				}
+				sum.Number()
+			}, func() {
+				s := hyperloglog.New14()
+				for _, o := range theirs {
+					s.Merge(o)
+				}
+				s.Estimate()
+			})
+		})
+	}
+}
+
+func BenchmarkUnion(b *testing.B) {
+	v, _ := benchSketches(20_000, 2)
+	x, y := v[0].Registers(), v[1].Registers()
+	b.Run("chosen", func(b *testing.B) {
+		for b.Loop() {
+			x.Merge(y)
+		}
+	})
+	b.Run("words", func(b *testing.B) {
+		for b.Loop() {
+			unionWords((*[RegisterCount]byte)(x), (*[RegisterCount]byte)(y))
+		}
+	})
+}
+
+func BenchmarkHash(b *testing.B) {
+	h := NewHasher(Key{1})
+	name := []byte("item-123456")
+	b.Run("user", func(b *testing.B) {
+		for b.Loop() {
+			h.User(name)
+		}
+	})
+	b.Run("item", func(b *testing.B) {
+		for b.Loop() {
+			h.Item(name)
+		}
+	})
+}
+
+func BenchmarkCountMin(b *testing.B) {
+	const events = 1 << 20
+	rng := rand.New(rand.NewPCG(1, 1))
+	zipf := rand.NewZipf(rng, 1.1, 1, 1<<20)
+	names := randomHashes(1<<20+1, 3)
+	hashes := make([]uint64, events)
+	for i := range hashes {
+		hashes[i] = names[zipf.Uint64()]
+	}
+	c := NewCountMin(1)
+	m := make(map[uint64]uint32)
+	b.Run("add", func(b *testing.B) {
+		beside(b, events, func() {
+			for _, h := range hashes {
+				c.Add(h, 1)
+			}
+		}, func() {
+			for _, h := range hashes {
+				m[h]++
+			}
+		})
+	})
+	b.Run("touchadd", func(b *testing.B) {
+		var sink uint32
+		beside(b, events, func() {
+			for at := 0; at < events; at += 128 {
+				for _, h := range hashes[at : at+128] {
+					sink |= c.Touch(h)
+				}
+				for _, h := range hashes[at : at+128] {
+					c.Add(h, 1)
+				}
+			}
+		}, func() {
+			for _, h := range hashes {
+				m[h]++
+			}
+		})
+	})
+	b.Run("merge", func(b *testing.B) {
+		o := NewCountMin(1)
+		for b.Loop() {
+			c.Merge(o)
+		}
+	})
+}

@@ -1,3 +1,0 @@
-package sketches
-
-func mergeRegisters(dst, src *[RegisterCount]byte) { mergeWords(dst, src) }

@@ -67,7 +67,7 @@ func (c *Content) Find(s Series, kind Kind, hash sketches.Hash128) (Row, bool) {
 	}
 	switch kind {
 	case Site:
-		return c.row(Site, nil, &st.site, nil), true
+		return c.row(Site, nil, &st.site, nil), st.site.count > 0
 	case Overflow:
 		return Row{Kind: Overflow, Events: st.overflow, Reached: st.overflow}, st.overflow > 0
 	case Item:
@@ -85,7 +85,7 @@ func (c *Content) Find(s Series, kind Kind, hash sketches.Hash128) (Row, bool) {
 // the order of the table. series is an index into Series().
 func (c *Content) Each(yield func(series int, r Row) bool) {
 	for i, st := range c.series {
-		if !yield(i, c.row(Site, nil, &st.site, nil)) {
+		if st.site.count > 0 && !yield(i, c.row(Site, nil, &st.site, nil)) {
 			return
 		}
 		if st.overflow > 0 && !yield(i, Row{Kind: Overflow, Events: st.overflow, Reached: st.overflow}) {
@@ -98,7 +98,7 @@ func (c *Content) Each(yield func(series int, r Row) bool) {
 // EachOf calls yield for every row of one series, like Each.
 func (c *Content) EachOf(s Series, yield func(r Row) bool) {
 	st := c.lookup(s)
-	if st == nil || !yield(c.row(Site, nil, &st.site, nil)) {
+	if st == nil || st.site.count > 0 && !yield(c.row(Site, nil, &st.site, nil)) {
 		return
 	}
 	if st.overflow > 0 && !yield(Row{Kind: Overflow, Events: st.overflow, Reached: st.overflow}) {

@@ -13,6 +13,7 @@ type Event struct {
 	Item []byte   // 1–1,024 bytes, compared byte by byte
 	Type []byte   // 1–64 bytes
 	Dims [][]byte // values of the declared dimensions, in their order; nil: the event has none
+	Info *Info    // what it says of its item; nil: nothing
 
 	ItemHash sketches.Hash128 // Hasher.Item of Item
 	User     uint64           // Hasher.User, if HasUser

@@ -55,6 +55,7 @@ type Partition struct {
 	newest  Minute  // highest minute of an open window since ever
 	memory  int     // of the windows that no watermark closes
 	waiting []*Seal // cut and not stored, oldest first
+	infos   infos
 
 	phase   int   // records of the present run
 	records int64 // since the last cut
@@ -124,6 +125,9 @@ func (p *Partition) addRun(events []Event) {
 		w := p.window(ev.Minute(), ev.Offset)
 		w.book(ev)
 		if !ev.Outcome.Counts() {
+			if ev.Outcome != Malformed {
+				w.addOutcome(ev)
+			}
 			continue
 		}
 		p.watermark.Observe(ev.Time)
@@ -161,6 +165,9 @@ func (p *Partition) addRun(events []Event) {
 		w.add(st, s, r.keys[i], r.events[i], r.tokens[i])
 		if len(r.events[i].Dims) > 0 {
 			w.addBreakdowns(st, r.events[i], r.tokens[i])
+		}
+		if r.events[i].Info != nil {
+			p.memory += p.infos.observe(r.events[i])
 		}
 	}
 	p.next = events[len(events)-1].Offset + 1
@@ -252,6 +259,7 @@ func (p *Partition) Cut(to Pair) *Seal {
 	}
 	s.R = p.Look(held)
 	slices.SortFunc(s.Partials, func(a, b *Partial) int { return cmp.Compare(a.minute, b.minute) })
+	s.Items = p.infos.take()
 	p.to, p.last, p.memory, p.records = to, nil, 0, 0
 	p.waiting = append(p.waiting, s)
 	return s

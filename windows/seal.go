@@ -32,4 +32,5 @@ type Seal struct {
 	From     Pair       // its predecessor
 	R        int64      // where to replay from once this seal is stored
 	Partials []*Partial // ascending by minute, one each
+	Items    []ItemInfo // what was said of items since, by item
 }

@@ -25,6 +25,11 @@ const (
 // OtherName is how "the rest" is shown. As a name it is an ordinary one.
 const OtherName = "(other)"
 
+// OutcomeDimension is the dimension of the summaries that say, by item, what became
+// of the events that do not count: the value is the Outcome's name. They have
+// counts and no viewers. No dimension of this name can be declared.
+const OutcomeDimension = "(outcome)"
+
 // Kind says what a Row is about.
 type Kind uint8
 

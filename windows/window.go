@@ -68,7 +68,7 @@ func (w *Window) typeSeries(name []byte) *seriesState {
 	return st
 }
 
-// valueSeries returns the series of the type's breakdown by the value of the
+// valueSeries returns the series of a type's breakdown by the value of the
 // dimension with that number.
 func (w *Window) valueSeries(typ *seriesState, dimension int, value []byte) *seriesState {
 	s := typ.Series
@@ -84,6 +84,10 @@ func (w *Window) valueSeries(typ *seriesState, dimension int, value []byte) *ser
 		}
 	}
 	typ.values[dimension]++
+	return w.openValue(s)
+}
+
+func (w *Window) openValue(s Series) *seriesState {
 	st := w.open(s)
 	if w.values == nil {
 		w.values = make(map[Series]*seriesState)
@@ -130,38 +134,57 @@ func (w *Window) add(st *seriesState, s *slot, k key, ev *Event, token uint32) {
 	}
 }
 
-// addBreakdowns counts the event in the series of its dimensions' values.
+// addBreakdowns counts an event in the series of its dimensions' values.
 func (w *Window) addBreakdowns(typ *seriesState, ev *Event, token uint32) {
 	for d, value := range ev.Dims {
 		if value == nil {
 			continue
 		}
 		st := w.valueSeries(typ, d, value)
-		st.site.count++
+		s := w.addBreakdown(typ, st, ev)
 		if ev.HasUser {
 			w.addToken(&st.site, token)
-		}
-		if typ.countMin != nil {
-			typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
-		}
-		k := keyOf(st.typ^st.value, ev.ItemHash)
-		s, _ := w.find(k)
-		if s == nil {
-			if s = w.breakdownSlot(st, k, ev.Item); s == nil {
-				if typ.countMin == nil {
-					w.makeCountMin(typ)
-					typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
-				}
-				w.makeHeap(typ)
-				st.overflow++
-				continue
+			if s != nil {
+				w.addToken(s, token)
 			}
 		}
-		s.count++
-		if ev.HasUser {
-			w.addToken(s, token)
+	}
+}
+
+// addOutcome counts, by item, an event that does not count.
+func (w *Window) addOutcome(ev *Event) {
+	typ := w.typeSeries(ev.Type)
+	s := typ.Series
+	s.Dimension, s.Value = OutcomeDimension, ev.Outcome.String()
+	st := w.values[s]
+	if st == nil {
+		st = w.openValue(s)
+	}
+	w.addBreakdown(typ, st, ev)
+}
+
+// addBreakdown counts an event in a series of one of its type's breakdowns, and
+// returns the item's slot there, if it has one.
+func (w *Window) addBreakdown(typ, st *seriesState, ev *Event) *slot {
+	st.site.count++
+	if typ.countMin != nil {
+		typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
+	}
+	k := keyOf(st.typ^st.value, ev.ItemHash)
+	s, _ := w.find(k)
+	if s == nil {
+		if s = w.breakdownSlot(st, k, ev.Item); s == nil {
+			if typ.countMin == nil {
+				w.makeCountMin(typ)
+				typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
+			}
+			w.makeHeap(typ)
+			st.overflow++
+			return nil
 		}
 	}
+	s.count++
+	return s
 }
 
 // slot makes the slot of a key that has none, or returns nil where the window has

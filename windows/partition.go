@@ -124,31 +124,37 @@ func (p *Partition) addRun(events []Event) {
 		}
 		w := p.window(ev.Minute(), ev.Offset)
 		w.book(ev)
-		if !ev.Outcome.Counts() {
-			if ev.Outcome != Malformed {
-				w.addOutcome(ev)
-			}
+		if ev.Outcome == Malformed {
 			continue
 		}
-		p.watermark.Observe(ev.Time)
-		st := w.typeSeries(ev.Type)
-		r.events[n], r.windows[n], r.series[n] = ev, w, st
-		r.keys[n] = keyOf(st.typ, ev.ItemHash)
-		r.tokens[n] = sketches.Token(ev.User)
+		r.events[n], r.windows[n], r.series[n] = ev, w, nil
+		if ev.Outcome.Counts() {
+			p.watermark.Observe(ev.Time)
+			r.tokens[n] = sketches.Token(ev.User)
+			if st := w.findType(ev.Type); st != nil {
+				r.series[n], r.keys[n] = st, keyOf(st.typ, ev.ItemHash)
+			}
+		}
 		n++
 	}
 	touched := r.touched // kept, or the compiler leaves the reads out
 	for i := range n {   // touch: let the cache misses of the run overlap
-		w := r.windows[i]
+		w, st := r.windows[i], r.series[i]
+		if st == nil {
+			continue
+		}
 		if len(w.slots) > 0 {
 			touched += w.slots[w.home(r.keys[i].hash)].hash
 		}
-		if t := r.series[i].countMin; t != nil {
+		if t := st.countMin; t != nil {
 			touched += uint64(t.Touch(r.events[i].ItemHash.Lo))
 		}
 	}
 	for i := range n { // locate, and touch where the viewers are
 		w := r.windows[i]
+		if r.series[i] == nil {
+			continue
+		}
 		r.slots[i], _ = w.find(r.keys[i])
 		r.sizes[i] = len(w.slots)
 		if s := r.slots[i]; s != nil {
@@ -156,18 +162,28 @@ func (p *Partition) addRun(events []Event) {
 		}
 	}
 	r.touched = touched
-	for i := range n { // update
-		w, st := r.windows[i], r.series[i]
+	// Update. Whatever opens a series or takes a slot happens here, record after
+	// record: in the loops above it would depend on where a batch, and so a run, ends.
+	for i := range n {
+		ev, w, st := r.events[i], r.windows[i], r.series[i]
+		if !ev.Outcome.Counts() {
+			w.addOutcome(ev)
+			continue
+		}
 		s := r.slots[i]
-		if s == nil || len(w.slots) != r.sizes[i] { // new in this run, or moved
+		if st == nil { // the first of its type in this run
+			st = w.typeSeries(ev.Type)
+			r.keys[i] = keyOf(st.typ, ev.ItemHash)
+			s, _ = w.find(r.keys[i])
+		} else if s == nil || len(w.slots) != r.sizes[i] { // new in this run, or moved
 			s, _ = w.find(r.keys[i])
 		}
-		w.add(st, s, r.keys[i], r.events[i], r.tokens[i])
-		if len(r.events[i].Dims) > 0 {
-			w.addBreakdowns(st, r.events[i], r.tokens[i])
+		w.add(st, s, r.keys[i], ev, r.tokens[i])
+		if len(ev.Dims) > 0 {
+			w.addBreakdowns(st, ev, r.tokens[i])
 		}
-		if r.events[i].Info != nil {
-			p.memory += p.infos.observe(r.events[i])
+		if ev.Info != nil {
+			p.memory += p.infos.observe(ev)
 		}
 	}
 	p.next = events[len(events)-1].Offset + 1

@@ -48,18 +48,26 @@ func (w *Window) book(ev *Event) {
 	}
 }
 
-// typeSeries returns the series of an event's type.
-func (w *Window) typeSeries(name []byte) *seriesState {
+// findType returns the series of an event's type, nil where it has to be opened.
+func (w *Window) findType(name []byte) *seriesState {
 	for _, st := range w.types {
 		if st.Type == string(name) && st.Other == 0 {
 			return st
 		}
 	}
+	if len(w.types) > MaxTypes {
+		return w.types[MaxTypes]
+	}
+	return nil
+}
+
+// typeSeries returns the series of an event's type, and opens it if need be.
+func (w *Window) typeSeries(name []byte) *seriesState {
+	if st := w.findType(name); st != nil {
+		return st
+	}
 	s := Series{Type: string(name)}
-	if len(w.types) >= MaxTypes {
-		if len(w.types) > MaxTypes {
-			return w.types[MaxTypes]
-		}
+	if len(w.types) == MaxTypes {
 		s = Series{Other: OtherType}
 	}
 	st := w.open(s)

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"tidemark/windows"
+)
+
+// Apply takes a seal: one batch, on the disk when Apply returns, and all of it or
+// nothing. It does nothing, and returns nil, if the store has the seal already, or
+// one that comes after it; it fails with ErrGap if seals are missing in between.
+// Partitions call it at the same time.
+func (s *Store) Apply(seal *windows.Seal) error {
+	if err := s.apply(seal); err != nil {
+		return fmt.Errorf("seal of partition %d to %v: %w", seal.Partition, seal.To, err)
+	}
+	return nil
+}
+
+func (s *Store) apply(seal *windows.Seal) error {
+	if s.opts.ReadOnly {
+		return pebble.ErrReadOnly
+	}
+	turn, err := s.turn(seal)
+	if err != nil {
+		return err
+	}
+	defer turn()
+
+	before := s.position(seal)
+	if take, err := before.follow(seal); err != nil || !take {
+		return err
+	}
+	step("apply.begin")
+	if err := s.writeTexts(seal.Items); err != nil {
+		return err
+	}
+	step("apply.texts")
+	p, batch, err := s.sealBatch(seal, before)
+	if err != nil {
+		return err
+	}
+	step("apply.encoded")
+	after, err := s.finishBatch(seal, before, p, batch)
+	if err != nil {
+		return err
+	}
+	step("apply.committed")
+	s.show(p, after)
+	step("apply.shown")
+	return nil
+}
+
+// turn waits until no other seal of the partition is being applied.
+func (s *Store) turn(seal *windows.Seal) (done func(), err error) {
+	s.mu.RLock()
+	l := s.roster.find(seal.Log)
+	s.mu.RUnlock()
+	if l == nil {
+		return nil, fmt.Errorf("log %x: %w: begin it first", seal.Log, ErrUnknownLog)
+	}
+	if seal.Partition < 0 || seal.Partition >= len(l.positions) {
+		return nil, fmt.Errorf("%w: there are %d partitions", ErrSettings, len(l.positions))
+	}
+	mu := &(*l.turns)[seal.Partition]
+	mu.Lock()
+	return mu.Unlock, nil
+}
+
+func (s *Store) position(seal *windows.Seal) *position {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.roster.find(seal.Log).positions[seal.Partition]
+}
+
+// sealBatch makes the batch of a seal's blocks, and the part that they are.
+func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.Batch, error) {
+	p := &part{
+		number: s.nextPart.Add(1) - 1,
+		kind:   partSeal,
+		key:    s.meta.KeyID,
+		seal:   sealed{Identity: seal.Identity, seq: before.seq + 1, from: seal.From, r: seal.R},
+	}
+	batch := s.db.NewBatch()
+	starts, err := s.encode(seal.Partials, p.number, batch)
+	if err != nil {
+		batch.Close()
+		return nil, nil, err
+	}
+	p.starts[windows.LevelMinute] = starts
+	return p, batch, nil
+}
+
+// finishBatch adds the rows of the seal and of the position, and commits.
+func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch *pebble.Batch) (*position, error) {
+	after := &position{
+		Position: windows.Position{E: seal.E, To: seal.To, R: seal.R},
+		seq:      p.seal.seq,
+		part:     p.number,
+		outcomes: before.outcomes,
+	}
+	for _, partial := range seal.Partials {
+		if o := partial.Outcomes(); len(o) > 0 {
+			after.outcomes = book(after.outcomes, o)
+		}
+	}
+	if err := batch.Set(partKey(p.number), p.append(nil), nil); err != nil {
+		return nil, err
+	}
+	if err := batch.Set(positionKey(seal.Log, seal.Partition), after.append(nil), nil); err != nil {
+		return nil, err
+	}
+	return after, s.commit(batch, pebble.Sync)
+}
+
+// show makes a committed seal part of what readers see.
+func (s *Store) show(p *part, after *position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for l, starts := range p.starts {
+		for _, start := range starts {
+			s.catalogue.add(windows.Level(l), start, p.number)
+		}
+	}
+	l := s.roster.find(p.seal.Log)
+	s.roster.put(l.moved(p.seal.Partition, after))
+}

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"tidemark/windows"
+)
+
+// position is how far a partition of a log is in the store.
+type position struct {
+	windows.Position
+	seq      uint64 // of its newest seal
+	part     uint32 // the part of that seal
+	outcomes []windows.OutcomeCount
+}
+
+// A position's row. Part of the format:
+//
+//	uvarint(version) E(8, little-endian) uvarint each: to F, to S, R, seq, part, n
+//	n × (uvarint(outcome) uvarint(len reason) reason uvarint(records))
+const positionVersion = 1
+
+func (p *position) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, positionVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, p.E)
+	dst = appendPair(dst, p.To)
+	dst = binary.AppendUvarint(dst, uint64(p.R))
+	dst = binary.AppendUvarint(dst, p.seq)
+	dst = binary.AppendUvarint(dst, uint64(p.part))
+	dst = binary.AppendUvarint(dst, uint64(len(p.outcomes)))
+	for _, o := range p.outcomes {
+		dst = binary.AppendUvarint(dst, uint64(o.Outcome))
+		dst = appendString(dst, o.Reason)
+		dst = binary.AppendUvarint(dst, o.Records)
+	}
+	return dst
+}
+
+func parsePosition(key, value []byte) (*position, error) {
+	d := decoder{b: value}
+	if v := d.uint(math.MaxInt); v != positionVersion && !d.bad {
+		return nil, damaged(key, "version %d of a position; this build knows %d", v, positionVersion)
+	}
+	p := &position{}
+	p.E = d.uint64()
+	p.To = d.pair()
+	p.R = int64(d.uint(math.MaxInt64))
+	p.seq = d.uint(math.MaxUint64)
+	p.part = uint32(d.uint(math.MaxUint32))
+	n := d.uint(uint64(len(d.b)))
+	for range n {
+		o := windows.OutcomeCount{Outcome: windows.Outcome(d.uint(uint64(outcomeCount) - 1))}
+		o.Reason = d.string()
+		o.Records = d.uint(math.MaxUint64)
+		if d.bad {
+			break
+		}
+		p.outcomes = append(p.outcomes, o)
+	}
+	if d.bad || len(d.b) > 0 {
+		return nil, damaged(key, "not the row of a position")
+	}
+	return p, nil
+}
+
+// follow says what to do with a seal: take it, or nothing, since the store has it
+// or what comes after it; or it is an error, for records in between are missing.
+func (p *position) follow(s *windows.Seal) (take bool, err error) {
+	switch {
+	case s.E != p.E:
+		return false, fmt.Errorf("%w: partition %d of log %x: the seal is of incarnation %016x, the store of %016x: this is another log", ErrGap, s.Partition, s.Log, s.E, p.E)
+	case p.To == s.From:
+		if s.To == s.From || s.To.F < s.From.F || s.To.S < s.From.S {
+			return false, fmt.Errorf("%w: partition %d of log %x: from %v to %v is no step", ErrGap, s.Partition, s.Log, s.From, s.To)
+		}
+		return true, nil
+	case s.To.F <= p.To.F && s.To.S <= p.To.S:
+		return false, nil
+	}
+	return false, fmt.Errorf("%w: partition %d of log %x: the store is at %v, the seal goes from %v to %v: cut it again, from the store's position", ErrGap, s.Partition, s.Log, p.To, s.From, s.To)
+}
+
+// book returns outcomes with more added; neither is changed.
+func book(outcomes, more []windows.OutcomeCount) []windows.OutcomeCount {
+	outcomes = slices.Clone(outcomes)
+	for _, m := range more {
+		i, found := slices.BinarySearchFunc(outcomes, m, compareOutcomes)
+		if found {
+			outcomes[i].Records += m.Records
+		} else {
+			outcomes = slices.Insert(outcomes, i, m)
+		}
+	}
+	return outcomes
+}

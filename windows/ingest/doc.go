@@ -1,0 +1,34 @@
+// Package ingest brings events in: from bytes to windows.Event, each with exactly
+// one outcome. It reads history from files (OpenFiles) and decides what becomes of
+// a record (NewJudge).
+//
+// The path of a record through a file import, in the order of the files:
+//
+//	content.go   what the files are: hashed, so that a log has a name
+//	source.go    raw bytes, inflated where they are gzip or zstd
+//	format.go    which shape: lines of JSON, an array, objects over many lines, CSV
+//	split.go     where the next record ends (csv.go: a row)
+//	fast.go      JSON, the plain case, by hand
+//	strict.go    JSON, everything else, by a strict library
+//	record.go    what was read, checked, as an event
+//	chunk.go     buffers and events in them, handed out by partition
+//	files.go     the loop over all that
+//	judge.go     future, duplicate, too old, late or counted (dedup.go, newest.go)
+//
+// Invariants:
+//
+//	I1. Each record of a log has one number, and each number one record: a function
+//	    of the bytes of the files and their order, not of buffer sizes or restarts.
+//	    Blank lines and the header of a CSV file are no records; everything else is,
+//	    readable or not.
+//	I2. What an event holds is a function of its record's bytes, the timestamp given
+//	    to the import, and the settings. Whatever the fast pass accepts, the strict
+//	    library accepts, with the same fields.
+//	I3. A record that is not an event is Malformed, has its reason, and harms no
+//	    other record. Reasons are from a fixed list: they can be counted.
+//	I4. Memory is bounded whatever the input: MaxRecord bytes a record, a fixed
+//	    number of buffers, and no allocation for an event once they are warm.
+//	I5. A Judge's outcomes are a function of the records of its partition in the
+//	    order of their offsets, from Look of the first one asked for: not of batch
+//	    sizes, clocks or restarts.
+package ingest

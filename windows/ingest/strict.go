@@ -1,0 +1,120 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// strictJSON reads any object of JSON by a library that checks everything: the
+// grammar, UTF-8, surrogates, names that stand twice at any depth, and at most
+// 10,000 levels of nesting.
+type strictJSON struct {
+	dec  *jsontext.Decoder
+	buf  bytes.Buffer
+	name []byte // scratch for names with escapes
+}
+
+func (s *strictJSON) init() { s.dec = jsontext.NewDecoder(&s.buf) }
+
+// decode reads the only object in line into r. Strings with escapes go to arena.
+// What is wrong with the JSON outweighs what is wrong with a field.
+func (s *strictJSON) decode(line []byte, names map[string]*field, r *record, arena []byte) []byte {
+	if !utf8.Valid(line) {
+		r.reason = reasonUTF8
+		return arena
+	}
+	line = bytes.Trim(line, " \t\r\n")
+	if len(line) == 0 || line[0] != '{' {
+		r.reason = reasonNotObject
+		return arena
+	}
+	// The decoder parses in the buffer itself, and so do the slices that it gives.
+	s.buf = *bytes.NewBuffer(line)
+	s.dec.Reset(&s.buf)
+	arena, err := s.object(names, r, arena)
+	if err != nil {
+		r.reason = syntaxReason(err)
+		return arena
+	}
+	switch _, err := s.dec.ReadToken(); {
+	case err == nil:
+		r.reason = reasonAfter
+	case !errors.Is(err, io.EOF):
+		r.reason = reasonAfter
+	}
+	r.check()
+	return arena
+}
+
+func (s *strictJSON) object(names map[string]*field, r *record, arena []byte) ([]byte, error) {
+	if _, err := s.dec.ReadToken(); err != nil { // the opening brace
+		return arena, err
+	}
+	for s.dec.PeekKind() == '"' {
+		quoted, err := s.dec.ReadValue()
+		if err != nil {
+			return arena, err
+		}
+		name := quoted[1 : len(quoted)-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			if s.name, err = jsontext.AppendUnquote(s.name[:0], quoted); err != nil {
+				return arena, err
+			}
+			name = s.name
+		}
+		if arena, err = s.value(fieldOf(names, name), r, arena); err != nil {
+			return arena, err
+		}
+	}
+	_, err := s.dec.ReadToken() // the closing brace, or what is wrong instead
+	return arena, err
+}
+
+func (s *strictJSON) value(f *field, r *record, arena []byte) ([]byte, error) {
+	kind := s.dec.PeekKind()
+	if kind == '{' || kind == '[' {
+		r.set(f, anObject, nil)
+		return arena, s.dec.SkipValue()
+	}
+	v, err := s.dec.ReadValue()
+	if err != nil {
+		return arena, err
+	}
+	switch kind {
+	case '"':
+		text := []byte(v[1 : len(v)-1])
+		if f.kind != ignored && bytes.IndexByte(text, '\\') >= 0 {
+			from := len(arena)
+			if arena, err = jsontext.AppendUnquote(arena, v); err != nil {
+				return arena, err
+			}
+			text = arena[from:len(arena):len(arena)]
+		}
+		r.set(f, aString, text)
+	case '0':
+		k := anInt
+		if bytes.ContainsAny(v, ".eE") {
+			k = aNumber
+		}
+		r.set(f, k, v)
+	case 'n':
+		r.set(f, aNull, v)
+	default:
+		r.set(f, aBool, v)
+	}
+	return arena, nil
+}
+
+func syntaxReason(err error) string {
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return reasonTwice
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return reasonCut
+	}
+	return reasonJSON
+}

@@ -1,0 +1,70 @@
+package queries
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Reply is an answer of any question. Its JSON is the API's.
+type Reply interface {
+	// Table returns the answer as a table, for a terminal or a spreadsheet.
+	Table() Table
+}
+
+// Paths are the questions there are, as Ask knows them.
+var Paths = []string{"viewers", "counts", "top"}
+
+// Ask answers the question that a path below /v1/ and its parameters make. now is
+// the present: the questions know no clock. A *Fault says what is wrong with the
+// question; any other error is ours. The path is one of Paths.
+func (e *Engine) Ask(ctx context.Context, path string, values url.Values, now time.Time) (Reply, error) {
+	p := &parameters{values: values, now: now}
+	switch path {
+	case "viewers", "counts":
+		q, err := p.question()
+		if err != nil {
+			return nil, err
+		}
+		if path == "viewers" {
+			return e.Viewers(ctx, q)
+		}
+		return e.Counts(ctx, q)
+	case "top":
+		q, err := p.top()
+		if err != nil {
+			return nil, err
+		}
+		return e.Top(ctx, q)
+	default:
+		return nil, malformed("", "no question %q; there are %s", path, strings.Join(Paths, ", "))
+	}
+}
+
+func (p *parameters) question() (Question, error) {
+	p.known("item", "together", "type", "dimension", "value", "from", "to", "last", "at", "step", "tz")
+	q := Question{
+		Items:    p.names("item", maxItemBytes, MaxItems),
+		Together: p.boolean("together"),
+		Types:    p.names("type", maxTypeBytes, MaxTypes),
+		Step:     choice(p, "step", Steps, ""),
+		Zone:     p.zone(),
+	}
+	q.Dimension, q.Value, q.HasValue = p.dimension()
+	q.When = p.when(q.Zone)
+	return q, p.err
+}
+
+func (p *parameters) top() (TopQuestion, error) {
+	p.known("by", "limit", "type", "dimension", "value", "from", "to", "last", "at", "tz")
+	q := TopQuestion{
+		By:    choice(p, "by", []By{ByViews, ByViewers}, ByViews),
+		Limit: p.number("limit", 1, MaxRanks, 10),
+		Types: p.names("type", maxTypeBytes, MaxTypes),
+		Zone:  p.zone(),
+	}
+	q.Dimension, q.Value, q.HasValue = p.dimension()
+	q.When = p.when(q.Zone)
+	return q, p.err
+}

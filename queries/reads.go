@@ -1,0 +1,77 @@
+package queries
+
+import (
+	"tidemark/sketches"
+	"tidemark/windows"
+)
+
+// Snapshot is the store as it was at one instant; cmd passes the one on disk. It
+// is used by one goroutine at a time and closed by who asked for it. A yield
+// that returns an error ends its call, which returns that error. What a yield is
+// handed is borrowed until it returns.
+//
+// Questions make many short calls, so an implementation keeps its iterator open
+// between them.
+type Snapshot interface {
+	Close() error
+
+	// Span returns the minutes from the first to the last that anything is kept
+	// of; ok is false for an empty store.
+	Span() (r windows.Range, ok bool)
+	// Logs returns the logs that the store has taken from, oldest first.
+	Logs() []Log
+	// Position returns the newest pair of a partition of a log that the snapshot
+	// holds: the zero Pair if none.
+	Position(log windows.LogID, partition int) windows.Pair
+	// Series returns all series that the store has ever seen, in a fixed order.
+	Series() []windows.Series
+
+	// ID returns the dictionary's identifier of an item; ok is false for one that
+	// was never stored.
+	ID(item string) (id uint32, ok bool, err error)
+	// Name is the inverse of ID.
+	Name(id uint32) (string, error)
+
+	// Parts returns how many parts a stretch has: what a question will cost.
+	Parts(at windows.Stretch) int
+	// Rows yields the rows of one key, one for each part of the stretch that has
+	// it. item is the identifier for kind Item, else 0.
+	Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error
+	// Scan yields all rows of a series, part by part; item is 0 unless the row is
+	// of kind Item.
+	Scan(at windows.Stretch, s windows.Series, yield func(p windows.Part, item uint32, row windows.Row) error) error
+	// Lists yields one list for each part of the stretch that has items of the
+	// series: where the part keeps no list, because they are few, of all of them.
+	Lists(at windows.Stretch, s windows.Series, yield func(windows.Part, windows.TopList) error) error
+	// Sketches yields, for each part in which items of a type found no slot, the
+	// Count-Min table of all its keys (nil if it was found damaged) and the
+	// highest of the items without a slot. typ has no dimension. It costs nothing
+	// where no part of the stretch overflowed.
+	Sketches(at windows.Stretch, typ windows.Series, yield func(windows.Part, *sketches.CountMin, *sketches.TopK) error) error
+}
+
+// Log is one log that the store has taken from.
+type Log struct {
+	ID    windows.LogID
+	Names []string // for people: of an import, its files
+	Done  bool     // an import that has been read to its end: nothing of it is to come
+}
+
+// Windows is what is not stored yet of a log that is being read: an engine.
+type Windows interface {
+	Log() windows.LogID
+	Partitions() int
+	// Read yields every summary of a partition that a store at the pair stored
+	// does not hold, at one instant; they are valid until Read returns. It returns
+	// false, having yielded nothing, where the store has taken more since: then a
+	// newer snapshot is needed.
+	Read(partition int, stored windows.Pair, yield func(*windows.Content)) bool
+}
+
+// Live is a log that is being read.
+type Live struct {
+	Windows Windows
+	// Watermark returns the least watermark of the partitions in Unix ms. It is nil
+	// for an import of history: then nothing is complete before its end.
+	Watermark func() int64
+}

@@ -1,0 +1,114 @@
+package queries
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Table is an answer in rows, for a terminal or a spreadsheet: what the JSON says
+// of its subjects, buckets, values or ranks. Each number is spread over four
+// columns.
+type Table struct {
+	Columns []string
+	Rows    [][]string
+}
+
+// numberColumns are the columns of a number.
+func numberColumns(name string) []string {
+	return []string{name, name + "_low", name + "_high", name + "_method"}
+}
+
+func numberCells(n Number) []string {
+	u := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	return []string{u(n.Value), u(n.Low), u(n.High), string(n.Method)}
+}
+
+// Table has a row for each item; with a series, for each of its buckets; with a
+// breakdown, for each value, and before those the whole.
+func (a Answers) Table() Table {
+	var t Table
+	first := a[0]
+	item, values, series, viewers := first.Item != "", len(first.Values) > 0, first.Step != "", first.Viewers != nil
+	var types []string // that any row has
+	for _, answer := range a {
+		for name := range answer.Counts {
+			if !slices.Contains(types, name) {
+				types = append(types, name)
+			}
+		}
+	}
+	slices.Sort(types)
+	if item {
+		t.Columns = append(t.Columns, "item")
+	}
+	if values {
+		t.Columns = append(t.Columns, first.Dimension)
+	}
+	t.Columns = append(t.Columns, "from", "to", "complete")
+	if viewers {
+		t.Columns = append(t.Columns, numberColumns("viewers")...)
+	}
+	for _, name := range types {
+		t.Columns = append(t.Columns, numberColumns(name)...)
+	}
+
+	row := func(item, value []string, from, to time.Time, complete bool, n *Number, counts Counts) {
+		r := slices.Concat(item, value, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), strconv.FormatBool(complete)})
+		if n != nil {
+			r = append(r, numberCells(*n)...)
+		}
+		for _, name := range types {
+			if c, ok := counts[name]; ok {
+				r = append(r, numberCells(c)...)
+			} else {
+				r = append(r, "", "", "", "")
+			}
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	for _, answer := range a {
+		var name []string
+		if item {
+			name = []string{answer.Item}
+		}
+		rows := func(value []string, n *Number, counts Counts, buckets []Bucket) {
+			if !series {
+				row(name, value, answer.From, answer.To, answer.Complete, n, counts)
+			}
+			for _, b := range buckets {
+				row(name, value, b.Start, b.End, b.Complete, b.Viewers, b.Counts)
+			}
+		}
+		if !values {
+			rows(nil, answer.Viewers, answer.Counts, answer.Series)
+			continue
+		}
+		rows([]string{""}, answer.Viewers, answer.Counts, answer.Series)
+		for _, v := range answer.Values {
+			rows([]string{v.Value}, v.Viewers, v.Counts, v.Series)
+		}
+	}
+	return t
+}
+
+// Table has a row for each place.
+func (a *TopAnswer) Table() Table {
+	t := Table{Columns: slices.Concat([]string{"rank", a.subject()}, numberColumns("views"), numberColumns("viewers"))}
+	for _, r := range a.Items {
+		name := r.Item
+		if r.Value != nil {
+			name = *r.Value
+		}
+		t.Rows = append(t.Rows, slices.Concat([]string{strconv.Itoa(r.Rank), name}, numberCells(r.Views), numberCells(r.Viewers)))
+	}
+	return t
+}
+
+// subject is what is ranked: items, or a dimension's values.
+func (a *TopAnswer) subject() string {
+	if a.Dimension != "" && a.Value == nil {
+		return a.Dimension
+	}
+	return "item"
+}

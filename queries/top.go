@@ -1,0 +1,169 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"tidemark/windows"
+)
+
+// Top ranks items, or the values of a dimension: the higher number first, equal
+// ones in byte order. What has a zero has no place.
+func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err error) {
+	if err := e.declared(q.Dimension); err != nil {
+		return nil, err
+	}
+	byValue := q.Dimension != "" && !q.HasValue
+	types := e.typesOf(q.Types)
+	w := wanted{
+		series: func(s windows.Series) bool { return s.Dimension == "" || s.Dimension == q.Dimension },
+		within: q.When,
+		tokens: true,
+	}
+	if !byValue {
+		w.whole = func(s windows.Series) bool {
+			return s.Dimension == q.Dimension &&
+				(types[0] == AllTypes || slices.Contains(types, s.Type) || s.Other&windows.OtherType != 0)
+		}
+	}
+	v, err := e.open(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	defer v.close(&err)
+	a := &asking{view: v, ctx: ctx, types: types, there: v.series(), viewers: true}
+	a.q = Question{Dimension: q.Dimension, Value: q.Value, HasValue: q.HasValue}
+	if a.span, err = q.When.resolve("", q.Zone, v.kept); err != nil {
+		return nil, err
+	}
+	answer = &TopAnswer{
+		By:        q.By,
+		Type:      strings.Join(a.types, ","),
+		Dimension: q.Dimension,
+		Extent:    v.extent(a.span),
+		Items:     []Ranked{},
+	}
+	if q.HasValue {
+		answer.Value = &q.Value
+	}
+	r := &ranking{asking: a, by: q.By, limit: q.Limit}
+	if byValue {
+		err = r.values()
+	} else {
+		err = r.items(groupsOf(a.there, a.types, slice{dimension: q.Dimension, value: q.Value}))
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer.Certified = r.certified()
+	for i, p := range r.winners() {
+		ranked := Ranked{Rank: i + 1, Item: p.name, Views: p.views, Viewers: p.viewers}
+		if byValue {
+			ranked.Item, ranked.Value = "", &p.name
+		}
+		answer.Items = append(answer.Items, ranked)
+	}
+	return answer, r.hint(answer)
+}
+
+// ranking is the question of who leads, while it is answered.
+type ranking struct {
+	*asking
+	by     By
+	limit  int
+	places []place // everybody whose numbers are known, the first first
+	rest   uint64  // nobody else has a number above this
+}
+
+// place is an item, or a value, with its numbers.
+type place struct {
+	name    string
+	views   Number
+	viewers Number
+}
+
+// score is the number that a place is ranked by.
+func (r *ranking) score(p place) Number {
+	if r.by == ByViewers {
+		return p.viewers
+	}
+	return p.views
+}
+
+// enter adds places in their order; those with nothing have none.
+func (r *ranking) enter(places []place) {
+	for _, p := range places {
+		if r.score(p).Value > 0 {
+			r.places = append(r.places, p)
+		} else {
+			r.rest = max(r.rest, r.score(p).High)
+		}
+	}
+	slices.SortFunc(r.places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(r.score(b).Value, r.score(a).Value), cmp.Compare(a.name, b.name))
+	})
+}
+
+func (r *ranking) winners() []place { return r.places[:min(r.limit, len(r.places))] }
+
+// least returns what the last place has for certain; 0 while there is room.
+func (r *ranking) least() uint64 {
+	if len(r.places) < r.limit {
+		return 0
+	}
+	return r.score(r.places[r.limit-1]).Low
+}
+
+// safe reports whether somebody unknown with at most n cannot beat the last place.
+// Equal numbers go by name, and that is unknown.
+func (r *ranking) safe(n uint64) bool { return n == 0 || n < r.least() }
+
+// certified reports whether nobody outside can beat the last place (Q4).
+func (r *ranking) certified() bool {
+	if !r.safe(r.rest) {
+		return false
+	}
+	least, last := r.least(), len(r.winners())-1
+	for _, p := range r.places[last+1:] {
+		high := r.score(p).High
+		if high > least || high == least && p.name < r.places[last].name {
+			return false
+		}
+	}
+	return true
+}
+
+// values ranks the values of the dimension.
+func (r *ranking) values() error {
+	var places []place
+	for _, in := range slicesOf(r.there, r.q.Dimension) {
+		total, _, err := r.numbers([]key{site}, groupsOf(r.there, r.types, in))
+		if err != nil {
+			return err
+		}
+		p := place{name: in.value, views: total.total.number(), viewers: total.number()}
+		if in.other != 0 { // not a value: any of those in it may have so many
+			r.rest = max(r.rest, r.score(p).High)
+			continue
+		}
+		places = append(places, p)
+	}
+	r.enter(places)
+	return nil
+}
+
+// hint says why a ranking may surprise.
+func (r *ranking) hint(answer *TopAnswer) error {
+	var hints []string
+	if len(answer.Items) == 0 {
+		h, err := r.nothing([]key{site})
+		if err != nil {
+			return err
+		}
+		hints = append(hints, h)
+	}
+	answer.Hint = joinHints(append(hints, r.unwrittenHint()))
+	return nil
+}

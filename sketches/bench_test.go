@@ -29,15 +29,6 @@ func beside(b *testing.B, ops int, ours, theirs func()) {
 	b.ReportMetric(float64(z)/float64(a), "x-library")
 }
 
-func randomHashes(n int, seed uint64) []uint64 {
-	rng := rand.New(rand.NewPCG(seed, 7))
-	out := make([]uint64, n)
-	for i := range out {
-		out[i] = rng.Uint64()
-	}
-	return out
-}
-
 func BenchmarkAddHash(b *testing.B) {
 	for _, c := range []struct {
 		name  string

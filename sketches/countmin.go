@@ -6,7 +6,9 @@ const (
 	// Rows is the number of rows of a Count-Min table.
 	Rows = 4
 	// Width is the number of counters in a row.
-	Width = 1 << 16
+	Width = 1 << widthBits
+
+	widthBits = 16
 )
 
 // CountMin is a Count-Min table (Cormode and Muthukrishnan, 2005) with
@@ -70,6 +72,9 @@ func (c *CountMin) Touch(h uint64) uint32 {
 // Error returns how much an estimate is above the count at most, with a
 // probability of 1 − e⁻⁴ = 98.2 %: e/w of the total.
 func (c *CountMin) Error() uint64 { return uint64(math.Ceil(math.E / Width * float64(c.total))) }
+
+// Row returns the counters of row i in [0, Rows), to look at.
+func (c *CountMin) Row(i int) []uint32 { return c.cells[i][:] }
 
 // Merge adds o's counters to its own. The estimates of the sum are still never
 // below the counts, and the same Error holds, since each counter is between the

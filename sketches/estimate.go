@@ -12,13 +12,10 @@ func (r Registers) Estimate() uint64 {
 	for rank := MaxRank; rank >= 0; rank-- { // the small terms first
 		sum += math.Ldexp(float64(ranks[rank]), -rank)
 	}
-	const m = RegisterCount
-	zeros := float64(ranks[0])
+	m, zeros := float64(RegisterCount), float64(ranks[0])
+	alpha := 0.7213 / (1 + 1.079/m) // corrects the bias of the harmonic mean
 	return uint64(alpha*m*(m-zeros)/(sum+beta(zeros)) + 0.5)
 }
-
-// alpha corrects the bias of the harmonic mean for m registers.
-const alpha = 0.7213 / (1 + 1.079/RegisterCount)
 
 // beta is the library's fit for p = 14, written with the same operations, so
 // that not even a rounding differs.

@@ -43,7 +43,7 @@ func (r Registers) AddTokens(tokens []uint32) {
 
 // AddSet adds every token of a set.
 func (r Registers) AddSet(s *TokenSet) {
-	var buf [MaxTokens + 2]uint32
+	var buf [setRoom]uint32
 	r.AddTokens(s.AppendTo(buf[:0]))
 }
 

@@ -20,6 +20,10 @@ type TokenSet struct {
 // minSlots is the smallest table.
 const minSlots = 32
 
+// setRoom is room for the tokens of any set that is on its way to registers, and
+// for the one more that AppendTo wants.
+const setRoom = MaxTokens + addStep + 1
+
 // Len returns how many tokens the set holds.
 func (s *TokenSet) Len() int { return int(s.n) }
 
@@ -82,7 +86,8 @@ func (s *TokenSet) Touch(token uint32) uint32 {
 	return s.slots[token*hashFactor>>s.shift]
 }
 
-// AppendTo appends the tokens to dst, in no order.
+// AppendTo appends the tokens to dst, in no order. It wants room for one more
+// than there are.
 func (s *TokenSet) AppendTo(dst []uint32) []uint32 {
 	if s.n == 0 {
 		return dst
@@ -145,7 +150,7 @@ func (s *TokenSet) grow(n int) {
 	// none. The tokens step aside, in place of a scheme for enlarging a probed
 	// table within itself.
 	size = min(4*size, cap(s.slots))
-	var aside [MaxTokens + 1]uint32
+	var aside [setRoom]uint32
 	tokens := s.AppendTo(aside[:0])
 	clear(s.slots)
 	s.use(size)

@@ -3,6 +3,7 @@ package sketches
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -24,6 +25,10 @@ type topEntry struct {
 	count uint32
 }
 
+func (e *topEntry) set(h Hash128, count uint32, name []byte) {
+	e.hash, e.count, e.name = h, count, append(e.name[:0], name...)
+}
+
 // topKey is a place in the heap. Its key is the entry's count of some time: when
 // an entry's count rises the heap stays as it is, and the key is put right when
 // it comes to the root. So an offer of a known item, which is nearly every one,
@@ -41,10 +46,14 @@ type Entry struct {
 	Name  string
 }
 
-// NewTopK returns an empty list of at most k ≥ 1 items, for hashes made under key.
+// MaxK is the largest k of a TopK.
+const MaxK = 1 << 20
+
+// NewTopK returns an empty list of at most k items, k in [1, MaxK], for hashes
+// made under key. Another k is a mistake of the program: it panics.
 func NewTopK(key KeyID, k int) *TopK {
-	if k < 1 {
-		panic("sketches: a TopK of no items")
+	if k < 1 || k > MaxK {
+		panic(fmt.Sprintf("sketches: a TopK of %d items", k))
 	}
 	return &TopK{key: key, k: k}
 }
@@ -79,7 +88,12 @@ func (t *TopK) Offer(h Hash128, count uint32, name []byte) {
 	}
 	if len(t.entries) < t.k {
 		i := int32(len(t.entries))
-		t.entries = append(t.entries, topEntry{hash: h, name: bytes.Clone(name), count: count})
+		if len(t.entries) < cap(t.entries) {
+			t.entries = t.entries[:i+1] // with the memory of a name, after a Reset
+		} else {
+			t.entries = append(t.entries, topEntry{})
+		}
+		t.entries[i].set(h, count, name)
 		t.heap = append(t.heap, topKey{key: count, entry: i})
 		t.up(len(t.heap) - 1)
 		if len(t.index) < 2*len(t.entries) {
@@ -95,8 +109,7 @@ func (t *TopK) Offer(h Hash128, count uint32, name []byte) {
 	}
 	i := t.heap[0].entry
 	t.unlink(i)
-	e := &t.entries[i]
-	e.hash, e.name, e.count = h, append(e.name[:0], name...), count
+	t.entries[i].set(h, count, name)
 	t.link(i)
 	t.settle()
 }
@@ -218,11 +231,14 @@ func (t *TopK) Sorted() []Entry {
 		e := &t.entries[i]
 		out[i] = Entry{Hash: e.hash, Count: e.count, Name: string(e.name)}
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name),
-			cmp.Compare(a.Hash.Hi, b.Hash.Hi), cmp.Compare(a.Hash.Lo, b.Hash.Lo))
-	})
+	slices.SortFunc(out, compareEntries)
 	return out
+}
+
+// compareEntries orders by count, the highest first, then by name, then by hash.
+func compareEntries(a, b Entry) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Hash.Hi, b.Hash.Hi), cmp.Compare(a.Hash.Lo, b.Hash.Lo))
 }
 
 // Reset empties the list and keeps its memory.

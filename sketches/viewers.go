@@ -69,6 +69,11 @@ func (v *Viewers) AddToken(token uint32) {
 	}
 }
 
+// addStep is how many tokens go into the set before it is asked whether they are
+// too many now. The set makes room for a whole step, and is never much larger
+// than MaxTokens needs.
+const addStep = 256
+
 // AddTokens adds every token of a list, in any order, repeats allowed.
 func (v *Viewers) AddTokens(tokens []uint32) {
 	if v.n >= 0 {
@@ -124,22 +129,10 @@ func (v *Viewers) Merge(o *Viewers) error {
 	case o.n >= 0:
 		v.AddTokens(o.few[:o.n])
 	default:
-		v.addSet(&o.set)
+		var buf [setRoom]uint32
+		v.AddTokens(o.set.AppendTo(buf[:0]))
 	}
 	return nil
-}
-
-// addSet is AddTokens of a set's tokens.
-func (v *Viewers) addSet(s *TokenSet) {
-	if v.dense {
-		v.regs.AddSet(s)
-		return
-	}
-	for _, t := range s.slots {
-		if t != 0 {
-			v.AddToken(t)
-		}
-	}
 }
 
 // spill moves the few tokens into the set.

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+
+	"tidemark/queries"
+)
+
+// Questions answers questions: a queries.Engine.
+type Questions interface {
+	// Ask answers the question that a path below /v1/ and its parameters make. A
+	// *queries.Fault is the client's; any other error is ours.
+	Ask(ctx context.Context, path string, values url.Values, now time.Time) (queries.Reply, error)
+}
+
+// Config is what a handler needs.
+type Config struct {
+	Questions Questions
+	// Ready says why questions cannot be answered, if they can't.
+	Ready  func(context.Context) error
+	Logger *slog.Logger
+}
+
+const (
+	// questionTimeout is how long a question may take, its waiting included.
+	questionTimeout = 30 * time.Second
+	// perCPU is how many questions run at once for each processor: more than one,
+	// since they wait for the disk.
+	perCPU = 4
+)
+
+// New returns the handler of all paths.
+func New(cfg Config) http.Handler {
+	a := &api{Config: cfg, running: make(chan struct{}, perCPU*runtime.GOMAXPROCS(0))}
+	mux := http.NewServeMux()
+	for _, path := range queries.Paths {
+		mux.Handle("/v1/"+path, a.handle(func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) }))
+	}
+	mux.Handle("/healthz", a.handle(func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) }))
+	mux.Handle("/readyz", a.handle(a.ready))
+	mux.Handle("/", a.handle(a.nowhere))
+	return mux
+}
+
+type api struct {
+	Config
+	running chan struct{} // holds one for each question under way
+}
+
+// question answers GET /v1/PATH.
+func (a *api) question(w http.ResponseWriter, r *http.Request, path string) error {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
+	defer cancel()
+	select {
+	case a.running <- struct{}{}:
+		defer func() { <-a.running }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	reply, err := a.Questions.Ask(ctx, path, values, time.Now())
+	if err != nil {
+		return err
+	}
+	w.Header().Add("Vary", "Accept")
+	if prefersCSV(r.Header.Values("Accept")) {
+		return sendCSV(w, reply.Table())
+	}
+	return sendJSON(w, reply)
+}
+
+// state is the answer of the health checks.
+type state struct {
+	Status string `json:"status"`
+}
+
+func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
+	if err := a.Ready(r.Context()); err != nil {
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "questions cannot be answered now", cause: err, retryAfter: time.Second}
+	}
+	return sendJSON(w, state{"ready"})
+}
+
+// nowhere answers what no path matches.
+func (a *api) nowhere(_ http.ResponseWriter, r *http.Request) error {
+	var known []string
+	for _, path := range queries.Paths {
+		known = append(known, "/v1/"+path)
+	}
+	detail := "no such path"
+	if nearest := queries.Nearest(r.URL.Path, known); nearest != "" {
+		detail += "; did you mean " + nearest + "?"
+	}
+	return &problem{Status: http.StatusNotFound, Detail: detail + " There are " + strings.Join(known, ", ")}
+}

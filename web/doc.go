@@ -1,0 +1,13 @@
+// Package web serves the questions over HTTP: paths and parameters in, JSON or CSV
+// out, and every refusal as a problem document (RFC 9457).
+//
+// Invariants:
+//
+//	H1. A handler returns an error; one adapter turns it into a response, and logs
+//	    what is ours. Nothing of the inside reaches the client.
+//	H2. An answer is made whole before its first byte is sent: a status of 200 is
+//	    never followed by half an answer.
+//	H3. Every question has a deadline, and only so many run at once; what waits
+//	    longer than its deadline is told to come again.
+//	H4. What is sent is as openapi.json says: nothing undeclared, in any response.
+package web

@@ -49,6 +49,15 @@ func newRows(b []byte, eof bool, names map[string]*field) (t *rows, next int, it
 	return t, p.next, item, err
 }
 
+func (t *rows) next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece {
+	p := t.split(b[:end], pos, eof)
+	if wanted && p.found == aRecord {
+		t.decode(d, b[p.from:p.to])
+	}
+	return p
+}
+
+// split looks for the next row.
 func (t *rows) split(b []byte, pos int, eof bool) piece {
 	n := bytes.IndexByte(b[pos:], '\n')
 	if t.skipping {
@@ -78,8 +87,7 @@ func (t *rows) split(b []byte, pos int, eof bool) piece {
 		return piece{from: pos, to: to, next: next}
 	}
 	p := splitQuoted(b, pos, eof)
-	switch {
-	case p.found == more && len(b)-pos > MaxRecord, p.found == aRecord && p.to-pos > MaxRecord, p.found == aFault:
+	if p.found == aFault || p.found == more && len(b)-pos > MaxRecord || p.found == aRecord && p.to-pos > MaxRecord {
 		return piece{found: aFault, reason: reasonQuote, next: next}
 	}
 	return p
@@ -146,10 +154,9 @@ func unfinished(eof bool, pos int) piece {
 	return piece{found: more, next: pos}
 }
 
-func (t *rows) decode(d *decoder, b []byte, p piece) {
+func (t *rows) decode(d *decoder, row []byte) {
 	r := &d.record
 	r.reset()
-	row := b[p.from:p.to]
 	if !utf8.Valid(row) {
 		r.fail(reasonUTF8)
 		return

@@ -86,8 +86,9 @@ const (
 )
 
 // decode reads the object that begins at b[pos] into r. It returns where the next
-// line begins, or false. The object must be followed by an end of line, and that
-// by at least slack bytes of b; nothing else is asked of b.
+// line begins, or false. An end of line must follow the object. Somewhere in b
+// there is an end of line or a 0, and at least slack bytes behind it; nothing else
+// is asked of b.
 func (f *fastJSON) decode(b []byte, pos int, r *record) (next int, ok bool) {
 	r.reset()
 	var (
@@ -149,6 +150,8 @@ func (f *fastJSON) decode(b []byte, pos int, r *record) (next int, ok bool) {
 				r.user = v
 			case idField:
 				r.id = v
+			case timeField:
+				r.setTime(aString, v)
 			default:
 				r.set(l.field, aString, v)
 			}

@@ -231,7 +231,9 @@ func (r *reading) records(ctx context.Context, in *input, src *source) error {
 		c := r.chunk
 		p := piece{found: more, next: c.pos}
 		if format != nil {
-			p = format.split(c.buf[:c.end], c.pos, eof)
+			r.decoder.arena = c.arena
+			p = format.next(r.decoder, c.buf, c.pos, c.end, eof, r.number >= r.From)
+			c.arena = r.decoder.arena
 		} else if enough := c.end-c.pos >= sniffBytes || eof || damage != ""; enough {
 			if format, c.pos, err = detect(in.path, c.buf[c.pos:c.end], eof, r.decoder.names); err != nil {
 				return err
@@ -240,16 +242,12 @@ func (r *reading) records(ctx context.Context, in *input, src *source) error {
 		}
 		switch p.found {
 		case aRecord, aFault:
-			if r.number >= r.From {
-				r.take(format, p)
-			}
-			r.number++
+			r.take(p)
 		case nothing:
 		case more:
 			c.pos = p.next
 			if damage != "" {
-				r.take(format, piece{found: aFault, reason: damage})
-				r.number++
+				r.take(piece{found: aFault, reason: damage})
 			}
 			if eof || damage != "" {
 				return nil
@@ -268,18 +266,16 @@ func (r *reading) records(ctx context.Context, in *input, src *source) error {
 	}
 }
 
-// take emits the record that was found.
-func (r *reading) take(f format, p piece) {
-	d, c := r.decoder, r.chunk
-	if p.found == aRecord {
-		d.arena = c.arena
-		f.decode(d, c.buf, p)
-		c.arena = d.arena
-	} else {
-		d.record.reset()
-		d.record.fail(p.reason)
+// take numbers the record that was found, and emits it if it is wanted.
+func (r *reading) take(p piece) {
+	if p.found == aFault {
+		r.decoder.record.reset()
+		r.decoder.record.fail(p.reason)
 	}
-	d.emit(c, r.number)
+	if r.number >= r.From {
+		r.decoder.emit(r.chunk, r.number)
+	}
+	r.number++
 }
 
 // fill reads more of the file into the chunk.
@@ -292,6 +288,7 @@ func (r *reading) fill(ctx context.Context, src *source) (eof bool, damage strin
 			c = r.chunk
 		case c.pos > 0:
 			c.end = copy(c.buf, c.buf[c.pos:c.end])
+			c.buf[c.end] = 0
 			c.pos = 0
 		default:
 			c.grow()
@@ -305,6 +302,7 @@ func (r *reading) fill(ctx context.Context, src *source) (eof bool, damage strin
 	}
 	n, err := src.Read(c.buf[c.end : len(c.buf)-slack])
 	c.end += n
+	c.buf[c.end] = 0
 	if err == nil {
 		return false, "", nil
 	}
@@ -350,7 +348,8 @@ func (r *reading) rotate(ctx context.Context, src *source, goesOn bool) error {
 		for len(c.buf) < old.end-old.pos+slack {
 			c.grow()
 		}
-		c.end = copy(c.buf[:len(c.buf)-slack], old.buf[old.pos:old.end])
+		c.end = copy(c.buf, old.buf[old.pos:old.end])
+		c.buf[c.end] = 0
 	}
 	r.chunk = c
 	return nil

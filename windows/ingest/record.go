@@ -53,6 +53,8 @@ type record struct {
 	broken              bool  // has a value of a declared dimension
 	dims                [][]byte
 	reason              string // why it is malformed; "" if it is not
+
+	clock clock // stays when the record is reset
 }
 
 func (r *record) reset() {
@@ -119,7 +121,7 @@ func (r *record) setTime(kind valueKind, v []byte) {
 	var reason string
 	switch {
 	case kind == aString || kind == aCell && !isNumber(v):
-		r.time, reason = parseTime(v)
+		r.time, reason = r.clock.parse(v)
 	case kind == anInt || kind == aNumber || kind == aCell:
 		r.time, reason = parseMillis(v)
 	default:

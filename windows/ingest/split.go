@@ -5,14 +5,13 @@ import "bytes"
 // format finds the records of one file, and reads them. What it says depends on
 // the file alone, not on how much of it is in the buffer.
 type format interface {
-	// split looks for the next record at b[pos:]. eof says that the file ends with b.
-	split(b []byte, pos int, eof bool) piece
-	// decode reads the record b[p.from:p.to] into d.record. At least slack bytes
-	// behind it can be read, and written as long as they are put back.
-	decode(d *decoder, b []byte, p piece)
+	// next looks for the next record in b[pos:end], and if it is wanted reads it
+	// into d.record. eof says that the file ends at end. Behind it there are slack
+	// bytes, which may be written; b[end] is 0.
+	next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece
 }
 
-// piece is what split has found.
+// piece is what was found.
 type piece struct {
 	found    found
 	from, to int    // of a record
@@ -34,6 +33,7 @@ type lines struct {
 	skipping bool // in a line that is too long
 }
 
+// split looks for the next line.
 func (l *lines) split(b []byte, pos int, eof bool) piece {
 	n := bytes.IndexByte(b[pos:], '\n')
 	if l.skipping {
@@ -59,7 +59,20 @@ func (l *lines) split(b []byte, pos int, eof bool) piece {
 	return piece{from: pos, to: to, next: next}
 }
 
-func (*lines) decode(d *decoder, b []byte, p piece) { d.json(b, p.from, p.to) }
+func (l *lines) next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece {
+	if wanted && !l.skipping {
+		// The fast pass finds the end of the line by itself, and does not take a
+		// line for complete without it.
+		if next, ok := d.fast.decode(b, pos, &d.record); ok {
+			return piece{next: next}
+		}
+	}
+	p := l.split(b[:end], pos, eof)
+	if wanted && p.found == aRecord {
+		d.strictly(b[p.from:p.to])
+	}
+	return p
+}
 
 // json reads the JSON object b[from:to].
 func (d *decoder) json(b []byte, from, to int) {
@@ -67,21 +80,24 @@ func (d *decoder) json(b []byte, from, to int) {
 	b[to] = '\n' // where the fast pass ends
 	next, ok := d.fast.decode(b, from, &d.record)
 	b[to] = behind
-	if ok && next == to+1 {
-		return
+	if !ok || next != to+1 {
+		d.strictly(b[from:to])
 	}
+}
+
+func (d *decoder) strictly(b []byte) {
 	d.record.reset()
-	d.arena = d.strict.decode(b[from:to], d.names, &d.record, d.arena)
+	d.arena = d.strict.decode(b, d.names, &d.record, d.arena)
 }
 
 // values is a format with objects that don't care for lines: in an array, or one
 // after the other.
 type values struct {
 	array  bool
-	inside bool    // in an array
-	first  bool    // before its first element
+	inside bool     // in an array
+	first  bool     // before its first element
 	long   *nesting // in a value that is too long: how deep
-	rest   *lines  // what comes behind an array and is none
+	rest   *lines   // what comes behind an array and is none
 }
 
 // nesting is how deep inside of a value of JSON one is.
@@ -118,6 +134,7 @@ func (n *nesting) through(b []byte, element bool) int {
 	return -1
 }
 
+// split looks for the next value.
 func (v *values) split(b []byte, pos int, eof bool) piece {
 	if v.rest != nil {
 		return v.rest.split(b, pos, eof)
@@ -184,7 +201,13 @@ func (v *values) ended(by byte) {
 	v.inside = v.inside && by == ','
 }
 
-func (*values) decode(d *decoder, b []byte, p piece) { d.json(b, p.from, p.to) }
+func (v *values) next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece {
+	p := v.split(b[:end], pos, eof)
+	if wanted && p.found == aRecord {
+		d.json(b, p.from, p.to)
+	}
+	return p
+}
 
 func skipWhite(b []byte, i int) int {
 	for i < len(b) && (b[i] == ' ' || b[i] == '\t' || b[i] == '\r' || b[i] == '\n') {

@@ -54,20 +54,33 @@ func checkMillis(ms int64) (int64, string) {
 	return ms, ""
 }
 
-// parseTime reads a time of RFC 3339 with a zone, to the millisecond: what is
+// clock reads times. It remembers the last date, which is most often the next one.
+type clock struct {
+	date [10]byte // 2006-01-02
+	ms   int64    // since 1970
+}
+
+// parse reads a time of RFC 3339 with a zone, to the millisecond: what is
 // finer is cut off. It takes what time.Time.UnmarshalText takes, and also t and z
 // in small letters, which RFC 3339 allows. A leap second, :60, is refused as there
 // and everywhere in Go: Unix time has no such instant.
-func parseTime(v []byte) (ms int64, reason string) {
+func (c *clock) parse(v []byte) (ms int64, reason string) {
 	if len(v) < len("2006-01-02T15:04:05") {
 		return 0, reasonTimeText
 	}
-	days, ok := parseDate(v)
+	if string(v[:10]) != string(c.date[:]) {
+		days, ok := parseDate(v)
+		if !ok {
+			return 0, reasonTimeText
+		}
+		copy(c.date[:], v)
+		c.ms = int64(days) * 86_400_000
+	}
 	hour, minute, second := digits2(v[11:]), digits2(v[14:]), digits2(v[17:])
-	if !ok || v[10]|0x20 != 't' || v[13] != ':' || v[16] != ':' || hour > 23 || minute > 59 || second > 59 {
+	if v[10]|0x20 != 't' || v[13] != ':' || v[16] != ':' || hour > 23 || minute > 59 || second > 59 {
 		return 0, reasonTimeText
 	}
-	ms = int64(days)*86_400_000 + int64(hour)*3_600_000 + int64(minute)*60_000 + int64(second)*1000
+	ms = c.ms + int64(hour)*3_600_000 + int64(minute)*60_000 + int64(second)*1000
 	v = v[19:]
 	if len(v) != 1 || v[0]|0x20 != 'z' {
 		fraction, rest, ok := parseFraction(v)

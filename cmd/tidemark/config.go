@@ -70,7 +70,7 @@ func settings(c *Config) []setting {
 		{"listen", "127.0.0.1:8080", "address to serve on", hostPort(&c.Listen), oneValue},
 		{"open", "false", "serve to everybody who can reach an address that is not loopback", boolean(&c.Open), yesNo},
 		{"view-types", "view", "event types that are views, the first for events without a type; kept with the data", names(&c.ViewTypes, 1), list},
-		{"dimensions", "", "properties of events to break numbers down by; kept with the data", names(&c.Dimensions, 0), list},
+		{"dimensions", "", "properties of events to break numbers down by; kept with the data", dimensions(&c.Dimensions), list},
 		{"partitions", "4", "how many parts the users are divided into; kept with the data", integer(&c.Partitions, 1, 256), oneValue},
 		{"rules", "none", "which events count: none is all that are events", oneOf(&c.Rules, "none"), oneValue},
 		{"lateness", "30s", "how long after its end a minute is still in time", duration(&c.Lateness, 0, forever), oneValue},

@@ -159,17 +159,6 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-func TestEditDistance(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"data", "dta", 1}, {"listen", "listen", 0}} {
-		if got := editDistance(test.a, test.b); got != test.want {
-			t.Errorf("%q to %q: got %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 func TestLoopback(t *testing.T) {
 	for listen, want := range map[string]bool{
 		"127.0.0.1:8080": true, "127.9.9.9:1": true, "[::1]:80": true, "localhost:80": true,

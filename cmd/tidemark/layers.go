@@ -13,6 +13,8 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
+
+	"tidemark/queries"
 )
 
 const envPrefix = "TIDEMARK_"
@@ -121,7 +123,7 @@ func readLayers(cmd *cobra.Command, environ []string, table []setting) ([]layer,
 			TransformFunc: func(variable, value string) (string, any) {
 				name, ok := byEnv[variable]
 				if !ok && variable != envPrefix+"CONFIG" {
-					faults = append(faults, fmt.Errorf("unknown setting %s in the environment%s", variable, didYouMean("", variable, envNames(known))))
+					faults = append(faults, fmt.Errorf("unknown setting %s in the environment%s", variable, didYouMean(variable, envNames(known))))
 				}
 				return name, value
 			},
@@ -131,12 +133,21 @@ func readLayers(cmd *cobra.Command, environ []string, table []setting) ([]layer,
 		l := load(always("file "+path), file.Provider(path), yaml.Parser())
 		for _, name := range l.values.Keys() {
 			if !slices.Contains(known, name) {
-				faults = append(faults, fmt.Errorf("unknown setting %s in %s%s", name, path, didYouMean("", name, known)))
+				faults = append(faults, fmt.Errorf("unknown setting %s in %s%s", name, path, didYouMean(name, known)))
 			}
 		}
 		layers = append(layers, l)
 	}
 	return append(layers, load(always("default"), confmap.Provider(defaults, "."), nil)), faults
+}
+
+// didYouMean returns "; did you mean NAME?" where a known name is near.
+func didYouMean(name string, known []string) string {
+	near := queries.Nearest(name, known)
+	if near == "" {
+		return ""
+	}
+	return "; did you mean " + near + "?"
 }
 
 func envNames(settings []string) []string {

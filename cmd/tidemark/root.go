@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,11 @@ type environment struct {
 	stdout, stderr io.Writer
 	args           []string // without the program's name
 	environ        []string // NAME=VALUE
+}
+
+// logger returns a logger to standard error.
+func (env environment) logger(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(env.stderr, &slog.HandlerOptions{Level: level}))
 }
 
 // usageError is a call that is wrong in itself, whatever the data.
@@ -62,6 +69,8 @@ func newRoot(env environment) *cobra.Command {
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(flagFaults(env.args))
 	root.PersistentFlags().String("config", "", "read settings from this YAML file")
+	root.AddCommand(newReplay(env))
+	root.AddCommand(newAsks(env)...)
 	root.AddCommand(
 		newConfig(env),
 		newVersion(env),
@@ -78,15 +87,15 @@ func flagFaults(args []string) func(*cobra.Command, error) error {
 			return wrongUsage(cmd, err)
 		}
 		var known []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
 		var faults []error
 		for _, arg := range args {
 			if arg == "--" {
 				break
 			}
-			name, isFlag := strings.CutPrefix(arg, "--")
-			if name, _, _ = strings.Cut(name, "="); isFlag && cmd.Flags().Lookup(name) == nil {
-				faults = append(faults, fmt.Errorf("unknown flag --%s%s", name, didYouMean("--", name, known)))
+			flag, _, _ := strings.Cut(arg, "=")
+			if strings.HasPrefix(flag, "--") && !slices.Contains(known, flag) {
+				faults = append(faults, fmt.Errorf("unknown flag %s%s", flag, didYouMean(flag, known)))
 			}
 		}
 		return wrongUsage(cmd, errors.Join(faults...))

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tidemark/windows/ingest"
 )
 
 // The functions of this file make the parsers of settings: each stores into its
@@ -81,6 +83,13 @@ func names(to *[]string, atLeast int) func(string) error {
 		}
 		*to = all
 		return nil
+	}
+}
+
+// dimensions parses names that events have no field of.
+func dimensions(to *[]string) func(string) error {
+	return func(text string) error {
+		return errors.Join(names(to, 0)(text), ingest.CheckDimensions(*to))
 	}
 }
 

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tidemark/queries"
+)
+
+// A parameter of a question is a flag of its command: the value goes into the
+// question as it is, and the question says what is allowed.
+type parameter struct{ name, usage string }
+
+var (
+	rangeParameters = []parameter{
+		{"type", "an event type, may be repeated; * is all types together (default the view types)"},
+		{"from", "start of the range: RFC 3339, Unix milliseconds, or a date"},
+		{"to", "end of the range, not itself part of it"},
+		{"last", "in the place of from and to: 5m, 24h, 30d, or all"},
+		{"at", "another instant in the place of now"},
+		{"tz", "time zone of dates, an IANA name (default UTC)"},
+	}
+	itemParameters = append([]parameter{{"item", "an item; the arguments are items too, and none is the whole site"}}, rangeParameters...)
+	topParameters  = append([]parameter{
+		{"by", "views or viewers (default views)"},
+		{"limit", "how many places (default 10)"},
+	}, rangeParameters...)
+)
+
+// newAsks returns the commands that ask questions.
+func newAsks(env environment) []*cobra.Command {
+	return []*cobra.Command{
+		newAsk(env, "viewers", "Ask how many different users there were, and how many events", itemParameters),
+		newAsk(env, "counts", "Ask how many events there were", itemParameters),
+		newAsk(env, "top", "Ask which items had the most", topParameters),
+	}
+}
+
+func newAsk(env environment, path, short string, parameters []parameter) *cobra.Command {
+	cmd := &cobra.Command{Use: path, Short: short, Args: withArgs(0, 0, path+" takes no arguments")}
+	values := url.Values{}
+	for _, p := range parameters {
+		cmd.Flags().Func(p.name, p.usage, func(v string) error {
+			values.Add(p.name, v)
+			return nil
+		})
+	}
+	if path != "top" {
+		cmd.Use += " [ITEM...]"
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.Flags().BoolFunc("together", "one answer for all the items, as if they were one", func(v string) error {
+			values.Set("together", v)
+			return nil
+		})
+	}
+	addSettings(cmd, "data", "hash-key-file", "server")
+	asJSON := cmd.Flags().Bool("json", !isTerminal(env.stdout), "as JSON, which is the default where the output is no terminal")
+
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := loadConfig(cmd, env.environ)
+		if err != nil {
+			return err
+		}
+		for _, item := range args {
+			values.Add("item", item)
+		}
+		ask := askFolder
+		if c.Server != "" {
+			ask = askServer
+		}
+		body, err := ask(cmd.Context(), &c, env.logger(slog.LevelWarn), path, values)
+		if err != nil {
+			if isOurFault(err) {
+				return err
+			}
+			return wrongUsage(cmd, err)
+		}
+		if *asJSON {
+			_, err = fmt.Fprintln(env.stdout, string(body))
+			return err
+		}
+		return printAnswer(env.stdout, path, body)
+	}
+	return cmd
+}
+
+// isOurFault tells a failure from a question that cannot be answered as it was asked.
+func isOurFault(err error) bool {
+	if _, ok := errors.AsType[*queries.Fault](err); ok {
+		return false
+	}
+	p, ok := errors.AsType[*problem](err)
+	return !ok || p.Status != http.StatusBadRequest && p.Status != http.StatusUnprocessableEntity
+}
+
+// askFolder answers a question from the data folder, in JSON.
+func askFolder(ctx context.Context, c *Config, logger *slog.Logger, path string, values url.Values) (body []byte, err error) {
+	s, err := openForReading(c, logger)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	reply, err := newAnswers(s).Ask(ctx, path, values, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(reply)
+}
+
+// Limits of a question to a server.
+const (
+	answerTimeout = time.Minute
+	answerBytes   = 256 << 20
+)
+
+// askServer answers a question by the server's answer, in its JSON.
+func askServer(ctx context.Context, c *Config, _ *slog.Logger, path string, values url.Values) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Server+"/v1/"+path+"?"+values.Encode(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // what was read of it is all there is
+	body, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", c.Server, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return body, nil
+	}
+	p := &problem{Status: resp.StatusCode, Title: resp.Status}
+	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
+		if err := json.Unmarshal(body, p); err != nil {
+			return nil, fmt.Errorf("%s answers %s, and not why: %w", c.Server, resp.Status, err)
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", c.Server, p)
+}
+
+// problem is the document that a server sends in the place of an answer (RFC 9457).
+type problem struct {
+	Status int    `json:"status"`
+	Title  string `json:"title"`
+	Detail string `json:"detail"`
+}
+
+// Error says what was wrong.
+func (p *problem) Error() string {
+	if p.Detail != "" {
+		return p.Detail
+	}
+	return p.Title
+}

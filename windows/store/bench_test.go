@@ -1,0 +1,138 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"syscall"
+	"testing"
+	"time"
+
+	"tidemark/windows"
+)
+
+// minuteOf fills minutes with events of a Zipf stream over items and as many users.
+func benchSeals(b *testing.B, minutes, events, items, perSeal int) (seals []*windows.Seal, rows int) {
+	r := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(r, 1.1, 1, uint64(items-1))
+	names := make([]string, items)
+	for i, p := range r.Perm(items) {
+		names[i] = fmt.Sprintf("item-%06d", p)
+	}
+	s := newSource(0, sourceConfig{})
+	var batch []windows.Event
+	offset := int64(0)
+	for m := range minutes {
+		for range events {
+			batch = append(batch, recordOf(offset, windows.Minute(29_000_000+m), "view", names[zipf.Uint64()], r.IntN(items)))
+			offset++
+			if len(batch) == 4096 {
+				s.add(b, batch)
+				batch = batch[:0]
+			}
+		}
+		if (m+1)%perSeal == 0 || m == minutes-1 {
+			s.add(b, batch)
+			batch = batch[:0]
+			s.end(b, offset)
+		}
+	}
+	for _, seal := range s.seals {
+		for _, p := range seal.Partials {
+			rows += p.Items()
+		}
+	}
+	return s.seals, rows
+}
+
+// cpu is the time that the process has computed so far: the machine may be shared.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkApply writes seals into a new store, and reports what a row (an item in
+// a minute) costs, in CPU time and in bytes, flushes and compactions included. In
+// "new" every name is new to the store when it comes first; in "known" another log
+// had the same names before.
+func BenchmarkApply(b *testing.B) {
+	for _, c := range []struct {
+		name                            string
+		minutes, events, items, perSeal int
+	}{
+		{"1M-event-minutes", 8, 1_000_000, 1_000_000, 1},
+		{"10k-event-minutes", 360, 10_000, 1_000_000, 1},
+		{"10k-event-minutes-60-a-seal", 360, 10_000, 1_000_000, 60},
+		{"10-event-minutes", 20_000, 10, 10_000, 1000},
+		{"flat-1-event-minutes", 100_000, 1, 10_000, 10_000},
+	} {
+		seals, rows := benchSeals(b, c.minutes, c.events, c.items, c.perSeal)
+		for _, known := range []bool{false, true} {
+			name := c.name + "/new"
+			if known {
+				name = c.name + "/known"
+			}
+			b.Run(name, func(b *testing.B) {
+				for range b.N {
+					benchApply(b, seals, rows, known)
+				}
+			})
+		}
+	}
+}
+
+func benchApply(b *testing.B, seals []*windows.Seal, rows int, known bool) {
+	b.StopTimer()
+	s, err := Open(testOptions(b.TempDir(), 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin(b, s)
+	other := windows.LogID{1}
+	if _, err := s.Begin(Log{ID: other, E: []uint64{100}}); err != nil {
+		b.Fatal(err)
+	}
+	if known {
+		for _, seal := range seals {
+			copied := *seal
+			copied.Log = other
+			if err := s.Apply(&copied); err != nil {
+				b.Fatal(err)
+			}
+		}
+		s.db.Flush()
+	}
+	before, keptBefore, writtenBefore := cpu(), kept(s), written(s)
+	b.StartTimer()
+	for _, seal := range seals {
+		if err := s.Apply(seal); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	s.db.Flush()
+	n := float64(rows)
+	b.ReportMetric(float64(cpu()-before)/n, "cpu-ns/row")
+	b.ReportMetric(float64(kept(s)-keptBefore)/n, "kept-B/row")
+	b.ReportMetric(float64(written(s)-writtenBefore)/n, "written-B/row")
+	s.Close()
+}
+
+func kept(s *Store) uint64 {
+	n, err := s.db.EstimateDiskUsage([]byte{0}, []byte{1})
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func written(s *Store) uint64 {
+	m := s.db.Metrics()
+	n := m.WAL.BytesWritten
+	for _, l := range m.Levels {
+		n += l.TableBytesFlushed + l.TableBytesCompacted
+	}
+	return n
+}

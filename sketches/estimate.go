@@ -17,18 +17,21 @@ func (r Registers) Estimate() uint64 {
 	return uint64(alpha*m*(m-zeros)/(sum+beta(zeros)) + 0.5)
 }
 
-// beta is the library's fit for p = 14, written with the same operations, so
-// that not even a rounding differs.
+// beta is the library's fit for p = 14. Its powers are multiplied up in the order
+// in which math.Pow, which the library calls, does it for whole exponents: so not
+// even a rounding differs.
 func beta(zeros float64) float64 {
 	z := math.Log(zeros + 1)
+	z2 := z * z
+	z3, z4 := z*z2, z2*z2
 	return -0.371009760230692*zeros +
 		0.00978811941207509*z +
-		0.185796293324165*math.Pow(z, 2) +
-		0.203015527328432*math.Pow(z, 3) +
-		-0.116710521803686*math.Pow(z, 4) +
-		0.0431106699492820*math.Pow(z, 5) +
-		-0.00599583540511831*math.Pow(z, 6) +
-		0.000449704299509437*math.Pow(z, 7)
+		0.185796293324165*z2 +
+		0.203015527328432*z3 +
+		-0.116710521803686*z4 +
+		0.0431106699492820*(z*z4) +
+		-0.00599583540511831*(z2*z4) +
+		0.000449704299509437*(z3*z4)
 }
 
 // histogram counts the registers of each rank. Four tables in turn: runs of the

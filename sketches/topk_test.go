@@ -71,7 +71,7 @@ func TestTopKOverTheOracle(t *testing.T) {
 					}
 				}
 			},
-			"lower": func(t *rapid.T) { // changes nothing
+			"lower": func(*rapid.T) { // changes nothing
 				for _, e := range top.Sorted() {
 					top.Offer(e.Hash, e.Count/2, []byte(e.Name))
 				}

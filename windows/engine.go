@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidemark/sketches"
@@ -38,9 +40,13 @@ type EngineConfig struct {
 	History    bool
 	Lateness   time.Duration
 	MaxSkew    time.Duration
-	Store      Applier
-	Logger     *slog.Logger
-	Metrics    *Metrics
+	Idle       time.Duration
+	// End returns the end of a partition of a live log, as just told by it, and
+	// false where the log did not answer within the last second.
+	End     func(partition int) (offset int64, ok bool)
+	Store   Applier
+	Logger  *slog.Logger
+	Metrics *Metrics
 }
 
 // Engine runs the partitions of one log: a goroutine each, which judges, counts,
@@ -53,6 +59,9 @@ type Engine struct {
 	stop       chan struct{}
 	stopOnce   sync.Once
 	running    sync.WaitGroup
+
+	// leading is the most advanced watermark of the log, Unix ms.
+	leading atomic.Int64
 
 	mu  sync.Mutex
 	err error // the first failure of a partition; it ends them all
@@ -79,6 +88,7 @@ func NewEngine(cfg EngineConfig) *Engine {
 			History:    cfg.History,
 			Lateness:   cfg.Lateness,
 			MaxSkew:    cfg.MaxSkew,
+			Idle:       cfg.Idle,
 			Metrics:    cfg.Metrics,
 		})
 		q := make(chan Batch, queueSize)
@@ -145,10 +155,20 @@ func (e *Engine) run(p *Partition, queue <-chan Batch) {
 // consume handles batches until the engine is closed or the log ends.
 func (e *Engine) consume(p *Partition, queue <-chan Batch) error {
 	cut := func(to Pair) error { return e.cut(p, to) }
+	var tick <-chan time.Time
+	if !e.cfg.History {
+		ticker := time.NewTicker(tickEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for {
 		select {
 		case <-e.stop:
 			return nil
+		case <-tick:
+			if err := e.tick(p, cut); err != nil {
+				return err
+			}
 		case b, ok := <-queue:
 			if !ok {
 				if to, any := p.End(e.end); any {
@@ -165,6 +185,32 @@ func (e *Engine) consume(p *Partition, queue <-chan Batch) error {
 			}
 		}
 	}
+}
+
+// tickEvery is how often a live partition looks whether time alone lets it seal.
+const tickEvery = 100 * time.Millisecond
+
+func (e *Engine) tick(p *Partition, cut func(Pair) error) error {
+	end, ok := e.cfg.End(p.Number)
+	if !ok {
+		end = math.MaxInt64 // not known: not idle
+	}
+	watermark, err := p.Tick(time.Now(), end, e.leading.Load(), cut)
+	for {
+		leading := e.leading.Load()
+		if watermark <= leading || e.leading.CompareAndSwap(leading, watermark) {
+			return err
+		}
+	}
+}
+
+// Watermark returns the least watermark of the partitions of a live log, Unix ms.
+func (e *Engine) Watermark() int64 {
+	least := int64(math.MaxInt64)
+	for _, p := range e.partitions {
+		least = min(least, p.State().Watermark)
+	}
+	return least
 }
 
 // cut seals and stores. While the store works, readers find the seal waiting.

@@ -35,6 +35,7 @@ type PartitionConfig struct {
 	History  bool
 	Lateness time.Duration // of a live log
 	MaxSkew  time.Duration // of a live log
+	Idle     time.Duration // of a live log: see Watermark
 	Metrics  *Metrics      // nil: none
 }
 
@@ -86,10 +87,11 @@ const maxRecords = 1 << 31
 func NewPartition(cfg PartitionConfig) *Partition {
 	return &Partition{
 		PartitionConfig: cfg,
-		watermark:       NewWatermark(cfg.Lateness, cfg.MaxSkew),
+		watermark:       NewWatermark(cfg.Lateness, cfg.MaxSkew, cfg.Idle),
 		open:            make(map[Minute]*Window),
 		to:              cfg.Position.To,
 		stored:          cfg.Position.To,
+		next:            cfg.Position.R,
 	}
 }
 
@@ -111,6 +113,25 @@ func (p *Partition) Add(events []Event, cut func(Pair) error) error {
 		events = events[n:]
 	}
 	return nil
+}
+
+// Tick says that time has passed: end is the end of the partition's log as just told
+// by it, leading the most advanced watermark of the log. cut is called if that lets
+// a minute be closed. It returns the partition's watermark, Unix ms.
+func (p *Partition) Tick(now time.Time, end, leading int64, cut func(Pair) error) (watermark int64, err error) {
+	p.mu.Lock()
+	if p.next < end {
+		p.watermark.Busy()
+	} else {
+		p.watermark.Idle(now, leading)
+	}
+	watermark = p.watermark.At(now)
+	pair, due := p.due()
+	p.mu.Unlock()
+	if due {
+		err = cut(pair)
+	}
+	return watermark, err
 }
 
 // addRun counts at most runSize records.
@@ -332,16 +353,21 @@ func (p *Partition) read(waiting []*Seal, yield func(*Content)) {
 
 // State is where a partition stands.
 type State struct {
-	To     Pair  // the newest pair cut
-	Stored Pair  // the newest pair stored
-	Next   int64 // the offset after the last record seen
-	Open   int   // open windows
-	Memory int   // of those that no watermark closes, bytes
+	To        Pair  // the newest pair cut
+	Stored    Pair  // the newest pair stored
+	Next      int64 // the offset after the last record seen
+	Watermark int64 // Unix ms; 0 before any event, and in history
+	Open      int   // open windows
+	Memory    int   // of those that no watermark closes, bytes
 }
 
 // State returns where the partition stands.
 func (p *Partition) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return State{To: p.to, Stored: p.stored, Next: p.next, Open: len(p.open), Memory: p.memory}
+	s := State{To: p.to, Stored: p.stored, Next: p.next, Open: len(p.open), Memory: p.memory}
+	if !p.History {
+		s.Watermark = p.watermark.At(time.Now())
+	}
+	return s
 }

@@ -52,7 +52,7 @@ func TestTheWatermarkCutsMinutes(t *testing.T) {
 	now := time.Now().Truncate(time.Minute)
 	p, h := testPartition(100, nil)
 	p.History, p.Lateness, p.MaxSkew = false, 30*time.Second, time.Minute
-	p.watermark = NewWatermark(p.Lateness, p.MaxSkew)
+	p.watermark = NewWatermark(p.Lateness, p.MaxSkew, 0)
 	var cuts []Pair
 	offset := int64(0)
 	add := func(at time.Time) {

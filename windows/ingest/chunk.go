@@ -26,7 +26,8 @@ type chunk struct {
 
 	events  [][]windows.Event // by partition
 	records int
-	dims    [][]byte // backs Event.Dims
+	dims    [][]byte       // back Event.Dims
+	infos   []windows.Info // back Event.Info
 
 	refs    atomic.Int32 // batches not yet released, and one for the reader
 	release func()       // gives up one of refs
@@ -45,11 +46,17 @@ func (c *chunk) add(partition int) *windows.Event {
 	return &events[len(events)-1]
 }
 
-// keep copies the values of dimensions for an event.
-func (c *chunk) keep(dims [][]byte) [][]byte {
+// keepDims copies the values of dimensions for an event.
+func (c *chunk) keepDims(dims [][]byte) [][]byte {
 	n := len(c.dims)
 	c.dims = append(c.dims, dims...)
 	return c.dims[n:len(c.dims):len(c.dims)]
+}
+
+// keepInfo copies what an event says of its item.
+func (c *chunk) keepInfo(info windows.Info) *windows.Info {
+	c.infos = append(c.infos, info)
+	return &c.infos[len(c.infos)-1]
 }
 
 // pool hands out a bounded number of chunks.
@@ -97,7 +104,7 @@ func (p *pool) make() *chunk {
 
 func (c *chunk) reset() {
 	c.pos, c.end, c.records = 0, 0, 0
-	c.arena, c.dims = c.arena[:0], c.dims[:0]
+	c.arena, c.dims, c.infos = c.arena[:0], c.dims[:0], c.infos[:0]
 	for i := range c.events {
 		c.events[i] = c.events[i][:0]
 	}

@@ -157,16 +157,20 @@ func unfinished(eof bool, pos int) piece {
 func (t *rows) decode(d *decoder, row []byte) {
 	r := &d.record
 	r.reset()
-	if !utf8.Valid(row) {
-		r.fail(reasonUTF8)
-		return
-	}
+	valid := utf8.Valid(row)
 	n := 0
 	d.arena = eachCell(row, d.arena, func(column int, cell []byte) {
-		if n++; column < len(t.columns) {
-			r.set(t.columns[column], aCell, cell)
+		if n++; column >= len(t.columns) {
+			return
 		}
+		if !valid && !utf8.Valid(cell) {
+			r.fail(t.columns[column].utf8)
+		}
+		r.set(t.columns[column], aCell, cell)
 	})
+	if !valid {
+		r.fail(reasonUTF8) // in a column too many
+	}
 	if n != len(t.columns) {
 		r.reason = reasonColumns
 		return

@@ -142,18 +142,12 @@ func (f *fastJSON) decode(b []byte, pos int, r *record) (next int, ok bool) {
 			i++
 			switch l.field.kind {
 			case ignored:
-			case itemField:
-				r.item = v
-			case typeField:
-				r.typ = v
-			case userField:
-				r.user = v
-			case idField:
-				r.id = v
 			case timeField:
-				r.setTime(aString, v)
+				r.setTime(l.field, aString, v)
+			case botField, watchedField:
+				return 0, false
 			default:
-				r.set(l.field, aString, v)
+				r.setText(l.field, v)
 			}
 		} else if i, ok = scalar(b, i, l.field, r); !ok {
 			return 0, false

@@ -125,7 +125,7 @@ func (in *input) detect(src *source, names map[string]*field) error {
 	if fatal != nil {
 		return fatal
 	}
-	_, _, err = detect(in.path, b, err != nil && damage == "", names)
+	_, _, err = detect(in.path, b, err != nil && damage == "" && len(b) < sniffBytes, names)
 	return err
 }
 
@@ -156,6 +156,7 @@ func (f *Files) Close() error {
 type Progress struct {
 	Records     int64 // read so far, those before RunConfig.From included
 	Read, Bytes int64 // of the files' bytes as stored: read so far, and all
+	Dropped     int64 // titles, urls and images left out so far, since they are too long
 }
 
 // RunConfig is what one reading of the files needs to know.
@@ -163,7 +164,7 @@ type RunConfig struct {
 	From     int64 // number of the first record wanted
 	Stamp    int64 // every record's own timestamp, Unix ms: the start of the import
 	Submit   Submit
-	Progress func(Progress) // called every thousand records or so; nil: never
+	Progress func(Progress) // called every thousand records or so, and at the end; nil: never
 }
 
 // Run reads the files from the beginning and submits the records from number
@@ -186,6 +187,7 @@ func (f *Files) Run(ctx context.Context, cfg RunConfig) (records int64, err erro
 			return 0, fmt.Errorf("%s: %w", in.Name, err)
 		}
 	}
+	r.progress(0)
 	return r.number, r.chunk.handOut(ctx, cfg.Submit)
 }
 
@@ -198,6 +200,7 @@ type reading struct {
 	number  int64  // of the next record
 	before  int64  // bytes of the files read to their end
 	total   int64  // bytes of all files
+	dropped int64
 }
 
 // file reads one file to its end.
@@ -234,8 +237,9 @@ func (r *reading) records(ctx context.Context, in *input, src *source) error {
 			r.decoder.arena = c.arena
 			p = format.next(r.decoder, c.buf, c.pos, c.end, eof, r.number >= r.From)
 			c.arena = r.decoder.arena
-		} else if enough := c.end-c.pos >= sniffBytes || eof || damage != ""; enough {
-			if format, c.pos, err = detect(in.path, c.buf[c.pos:c.end], eof, r.decoder.names); err != nil {
+		} else if c.end >= sniffBytes || eof || damage != "" {
+			head := c.buf[:min(c.end, sniffBytes)]
+			if format, c.pos, err = detect(in.path, head, eof && len(head) < sniffBytes, r.decoder.names); err != nil {
 				return err
 			}
 			continue
@@ -274,6 +278,7 @@ func (r *reading) take(p piece) {
 	}
 	if r.number >= r.From {
 		r.decoder.emit(r.chunk, r.number)
+		r.dropped += int64(r.decoder.record.dropped)
 	}
 	r.number++
 }
@@ -337,9 +342,7 @@ func (r *reading) rotate(ctx context.Context, src *source, goesOn bool) error {
 	if err := old.handOut(ctx, r.Submit); err != nil {
 		return err
 	}
-	if r.Progress != nil {
-		r.Progress(Progress{Records: r.number, Read: r.before + src.raw.read.Load(), Bytes: r.total})
-	}
+	r.progress(src.raw.read.Load())
 	c, err := r.pool.get(ctx)
 	if err != nil {
 		return err
@@ -353,6 +356,13 @@ func (r *reading) rotate(ctx context.Context, src *source, goesOn bool) error {
 	}
 	r.chunk = c
 	return nil
+}
+
+// progress reports how far the present file was read.
+func (r *reading) progress(read int64) {
+	if r.Progress != nil {
+		r.Progress(Progress{Records: r.number, Read: r.before + read, Bytes: r.total, Dropped: r.dropped})
+	}
 }
 
 // grow makes room for a longer record.

@@ -1,12 +1,16 @@
 package ingest
 
-// Limits of an event's fields, in bytes.
+// Limits of an event's fields, in bytes. A title, url or image that is longer is
+// left out of its event and counted, all else makes the record malformed.
 const (
 	MaxItem      = 1024
 	MaxType      = 64
 	MaxUser      = 256
 	MaxID        = 256
 	MaxDimension = 256 // a value of a declared dimension
+	MaxTitle     = 1 << 10
+	MaxURL       = 2 << 10
+	MaxImage     = 2 << 10
 )
 
 // MaxRecord is how long a record may be in bytes, as it stands in its file. A
@@ -15,27 +19,16 @@ const MaxRecord = 1 << 20
 
 // The reasons why a record is malformed: where, what is wrong, and what is asked
 // where that is not plain. They are shown to people and counted by programs, so
-// they hold nothing of the record itself.
+// they hold nothing of the record itself. Those about a field are made of its name
+// once: see newField.
 const (
 	reasonItemMissing = "item: missing or empty"
-	reasonItemType    = "item: not a string or an integer"
-	reasonItemLong    = "item: longer than 1024 bytes"
-	reasonTypeType    = "type: not a string or an integer"
-	reasonTypeLong    = "type: longer than 64 bytes"
-	reasonUserType    = "user: not a string or an integer"
-	reasonUserLong    = "user: longer than 256 bytes"
-	reasonIDType      = "id: not a string or an integer"
-	reasonIDLong      = "id: longer than 256 bytes"
 
-	reasonTimeType    = "time: not a string or a number; RFC 3339 with a zone or Unix milliseconds are asked"
 	reasonTimeText    = "time: not RFC 3339; as in 2026-01-31T23:59:59Z, or Unix milliseconds as a number"
 	reasonTimeZone    = "time: without a zone; Z or +01:00 is asked at its end"
 	reasonTimeSeconds = "time: looks like seconds; Unix milliseconds are asked"
 	reasonTimeEarly   = "time: before 1970"
 	reasonTimeLate    = "time: in 2106 or later; as a number Unix milliseconds are asked"
-
-	reasonBot     = "bot: not true or false"
-	reasonWatched = "watched_ms: not a number"
 
 	reasonUTF8      = "record: not UTF-8"
 	reasonLong      = "record: longer than 1 MiB"
@@ -51,14 +44,3 @@ const (
 	reasonFileDamaged = "file: damaged; the rest of its compressed data can't be read"
 	reasonArrayCut    = "file: cut short; its JSON array is not closed"
 )
-
-// textReasons are the reasons of the other fields that are strings.
-var textReasons = map[string]string{
-	"owner":      "owner: not a string or an integer",
-	"title":      "title: not a string or an integer",
-	"url":        "url: not a string or an integer",
-	"image":      "image: not a string or an integer",
-	"ip":         "ip: not a string or an integer",
-	"user_agent": "user_agent: not a string or an integer",
-	"referrer":   "referrer: not a string or an integer",
-}

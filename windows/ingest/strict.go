@@ -16,6 +16,7 @@ type strictJSON struct {
 	dec  *jsontext.Decoder
 	buf  bytes.Buffer
 	name []byte // scratch for names with escapes
+	at   *field // whose value is being read
 }
 
 func (s *strictJSON) init() { s.dec = jsontext.NewDecoder(&s.buf) }
@@ -23,13 +24,12 @@ func (s *strictJSON) init() { s.dec = jsontext.NewDecoder(&s.buf) }
 // decode reads the only object in line into r. Strings with escapes go to arena.
 // What is wrong with the JSON outweighs what is wrong with a field.
 func (s *strictJSON) decode(line []byte, names map[string]*field, r *record, arena []byte) []byte {
-	if !utf8.Valid(line) {
-		r.reason = reasonUTF8
-		return arena
-	}
 	line = bytes.Trim(line, " \t\r\n")
 	if len(line) == 0 || line[0] != '{' {
 		r.reason = reasonNotObject
+		if !utf8.Valid(line) {
+			r.reason = reasonUTF8
+		}
 		return arena
 	}
 	// The decoder parses in the buffer itself, and so do the slices that it gives.
@@ -37,20 +37,19 @@ func (s *strictJSON) decode(line []byte, names map[string]*field, r *record, are
 	s.dec.Reset(&s.buf)
 	arena, err := s.object(names, r, arena)
 	if err != nil {
-		r.reason = syntaxReason(err)
+		r.reason = s.reason(err, line, names)
 		return arena
 	}
-	switch _, err := s.dec.ReadToken(); {
-	case err == nil:
-		r.reason = reasonAfter
-	case !errors.Is(err, io.EOF):
+	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		r.reason = reasonAfter
 	}
 	r.check()
 	return arena
 }
 
+// object reads the object. Where it fails, it leaves in s.at whose value it read.
 func (s *strictJSON) object(names map[string]*field, r *record, arena []byte) ([]byte, error) {
+	s.at = ignoredField
 	if _, err := s.dec.ReadToken(); err != nil { // the opening brace
 		return arena, err
 	}
@@ -66,9 +65,11 @@ func (s *strictJSON) object(names map[string]*field, r *record, arena []byte) ([
 			}
 			name = s.name
 		}
-		if arena, err = s.value(fieldOf(names, name), r, arena); err != nil {
+		s.at = fieldOf(names, name)
+		if arena, err = s.value(s.at, r, arena); err != nil {
 			return arena, err
 		}
+		s.at = ignoredField
 	}
 	_, err := s.dec.ReadToken() // the closing brace, or what is wrong instead
 	return arena, err
@@ -109,12 +110,21 @@ func (s *strictJSON) value(f *field, r *record, arena []byte) ([]byte, error) {
 	return arena, nil
 }
 
-func syntaxReason(err error) string {
+// reason says what is wrong with the JSON of line, and in which field.
+func (s *strictJSON) reason(err error, line []byte, names map[string]*field) string {
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
+	case !ok:
+		return reasonJSON
+	case errors.Is(err, jsontext.ErrDuplicateName) && syntax.JSONPointer.Parent() == "":
+		return fieldOf(names, []byte(syntax.JSONPointer.LastToken())).twice
 	case errors.Is(err, jsontext.ErrDuplicateName):
 		return reasonTwice
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return reasonCut
 	}
-	return reasonJSON
+	if r, size := utf8.DecodeRune(line[syntax.ByteOffset:]); r == utf8.RuneError && size == 1 {
+		return s.at.utf8
+	}
+	return s.at.invalid
 }

@@ -1,32 +1,33 @@
 package sketches
 
 import (
-	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/axiomhq/hyperloglog"
 )
 
-// beside times ours and theirs in turn, so that whatever else the machine does
+// beside times ours and a peer's in turn, so that whatever else the machine does
 // hits both, and reports each per operation, of which one call does ops.
-func beside(b *testing.B, ops int, ours, theirs func()) {
+func beside(b *testing.B, ops int, ours, peer func()) {
+	b.Helper()
 	ours()
-	theirs()
+	peer()
 	var a, z time.Duration
 	n := 0
 	for b.Loop() {
 		t0 := time.Now()
 		ours()
 		t1 := time.Now()
-		theirs()
+		peer()
 		a, z = a+t1.Sub(t0), z+time.Since(t1)
 		n += ops
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64(a.Nanoseconds())/float64(n), "ours-ns")
-	b.ReportMetric(float64(z.Nanoseconds())/float64(n), "library-ns")
-	b.ReportMetric(float64(z)/float64(a), "x-library")
+	b.ReportMetric(float64(a.Nanoseconds())/float64(n), "ours-ns/op")
+	b.ReportMetric(float64(z.Nanoseconds())/float64(n), "peer-ns/op")
+	b.ReportMetric(float64(z)/float64(a), "ratio")
 }
 
 func BenchmarkAddHash(b *testing.B) {
@@ -37,7 +38,6 @@ func BenchmarkAddHash(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			hashes := randomHashes(c.users, 1)
 			v := NewViewers(1)
-			b.ReportAllocs()
 			beside(b, len(hashes), func() {
 				v.Reset()
 				for _, h := range hashes {
@@ -98,7 +98,9 @@ func BenchmarkMerge(b *testing.B) {
 			}, func() {
 				s := hyperloglog.New14()
 				for _, o := range theirs {
-					s.Merge(o)
+					if err := s.Merge(o); err != nil {
+						b.Fatal(err)
+					}
 				}
 				s.Estimate()
 			})
@@ -122,63 +124,90 @@ func BenchmarkUnion(b *testing.B) {
 }
 
 func BenchmarkHash(b *testing.B) {
-	h := NewHasher(Key{1})
 	name := []byte("item-123456")
 	b.Run("user", func(b *testing.B) {
 		for b.Loop() {
-			h.User(name)
+			testHasher.User(name)
 		}
 	})
 	b.Run("item", func(b *testing.B) {
 		for b.Loop() {
-			h.Item(name)
+			testHasher.Item(name)
 		}
 	})
 }
 
+// BenchmarkCountMin counts a stream beside a Go map of exact counts.
 func BenchmarkCountMin(b *testing.B) {
 	const events = 1 << 20
-	rng := rand.New(rand.NewPCG(1, 1))
-	zipf := rand.NewZipf(rng, 1.1, 1, 1<<20)
-	names := randomHashes(1<<20+1, 3)
-	hashes := make([]uint64, events)
-	for i := range hashes {
-		hashes[i] = names[zipf.Uint64()]
+	hashes, items := zipfStream(events, 1<<20, 1.1, 1)
+	stream := make([]uint64, events)
+	for i, item := range items {
+		stream[i] = hashes[item].Lo
 	}
-	c := NewCountMin(1)
-	m := make(map[uint64]uint32)
+	c, m := NewCountMin(testHasher.KeyID()), make(map[uint64]uint32)
+	exact := func() {
+		for _, h := range stream {
+			m[h]++
+		}
+	}
 	b.Run("add", func(b *testing.B) {
 		beside(b, events, func() {
-			for _, h := range hashes {
+			for _, h := range stream {
 				c.Add(h, 1)
 			}
-		}, func() {
-			for _, h := range hashes {
-				m[h]++
-			}
-		})
+		}, exact)
 	})
 	b.Run("touchadd", func(b *testing.B) {
 		var sink uint32
 		beside(b, events, func() {
-			for at := 0; at < events; at += 128 {
-				for _, h := range hashes[at : at+128] {
+			for batch := range slices.Chunk(stream, 128) {
+				for _, h := range batch {
 					sink |= c.Touch(h)
 				}
-				for _, h := range hashes[at : at+128] {
+				for _, h := range batch {
 					c.Add(h, 1)
 				}
 			}
-		}, func() {
-			for _, h := range hashes {
-				m[h]++
-			}
-		})
+		}, exact)
 	})
 	b.Run("merge", func(b *testing.B) {
-		o := NewCountMin(1)
+		sum := NewCountMin(testHasher.KeyID())
 		for b.Loop() {
-			c.Merge(o)
+			if err := sum.Merge(c); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
+	blob := encode(b, c)
+	b.Run("decode", func(b *testing.B) {
+		b.ReportMetric(float64(len(blob)), "bytes")
+		for b.Loop() {
+			if _, err := DecodeCountMin(blob); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkTopK offers what a Count-Min table says, as windows do.
+func BenchmarkTopK(b *testing.B) {
+	const events = 1 << 20
+	hashes, items := zipfStream(events, 1<<20, 1.1, 1)
+	names := make([][]byte, len(hashes))
+	for i := range names {
+		names[i] = itemName(uint64(i))
+	}
+	c, top := NewCountMin(testHasher.KeyID()), NewTopK(testHasher.KeyID(), 1000)
+	for b.Loop() {
+		c.Reset()
+		top.Reset()
+		for _, item := range items {
+			if n := c.Add(hashes[item].Lo, 1); n > top.Min() {
+				top.Offer(hashes[item], n, names[item])
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
+	b.ReportMetric(0, "ns/op")
 }

@@ -16,16 +16,26 @@ import (
 //	4       1      precision: p of viewers, log2 of a Count-Min's width, else 0
 //	5       1      p' of viewers, rows of a Count-Min, else 0
 //	6       1      hash: 1 SipHash-2-4 of users, 2 XXH3-128 of items
-//	7       1      form, by kind: 0 tokens, 1 registers; 0 sparse, 1 full; else 0
+//	7       1      form, see below
 //	8       8      key id
 //
-//	tokens     4 bytes each, ascending, at most 1,024
-//	registers  16,384 bytes, each at most 51
-//	sparse     total (8), then for each row how many counters are not 0 (uvarint),
-//	           and of each how many 0 come before it and its value (uvarint twice)
-//	full       total (8), then 4 × 65,536 counters of 4 bytes
-//	top-k      k (4), how many (4), then the items from the highest on: count (4),
-//	           hash (8, 8), length of the name (uvarint), name
+// Viewers:
+//
+//	form 0  tokens, 4 bytes each, ascending, at most 1,024
+//	form 1  16,384 registers, a byte each, at most 51
+//
+// A Count-Min has its total (8 bytes), then its four rows:
+//
+//	form 0  how many counters are not 0 (uvarint), and of each how many 0 come
+//	        before it and its value (uvarint twice)
+//	form 1  65,536 counters of a byte each; then, for each that is 255, its value
+//	        (uvarint)
+//	form 2  the same with 2 bytes and 65,535
+//	form 3  65,536 counters of 4 bytes each
+//
+// A top-k, form 0: k (4 bytes), how many items (4), then the items from the
+// highest on: count (4), hash (8 and 8, Lo first), length of the name (uvarint),
+// name.
 const (
 	headerSize = 16
 	format     = 1
@@ -40,7 +50,9 @@ const (
 	formTokens    = 0
 	formRegisters = 1
 	formSparse    = 0
-	formFull      = 1
+	formBytes     = 1
+	formPairs     = 2
+	formWords     = 3
 )
 
 // header is what an encoding says of itself before its content.
@@ -67,11 +79,8 @@ func decodeHeader(b []byte, want header) (h header, content []byte, err error) {
 	}
 	h = header{kind: b[3], precision: b[4], second: b[5], hash: b[6], form: b[7], key: KeyID(binary.LittleEndian.Uint64(b[8:]))}
 	want.form, want.key = h.form, h.key
-	switch {
-	case h != want:
+	if h != want {
 		return h, nil, malformed("kind, precisions, hash are %d, want %d", b[3:7], want.append(nil)[3:7])
-	case h.form > 1:
-		return h, nil, malformed("form %d", h.form)
 	}
 	return h, b[headerSize:], nil
 }
@@ -121,6 +130,11 @@ func (r *reader) uint64() uint64 {
 
 // uvarint returns the next number, which must be at most limit.
 func (r *reader) uvarint(limit uint64) uint64 {
+	if len(r.b) > 0 && r.b[0] < 0x80 && uint64(r.b[0]) <= limit { // nearly always
+		x := uint64(r.b[0])
+		r.b = r.b[1:]
+		return x
+	}
 	x, n := binary.Uvarint(r.b)
 	if n <= 0 || n > 1 && r.b[n-1] == 0 {
 		r.fail("a number is cut short, too long or padded")

@@ -54,11 +54,14 @@ func smallCountMin() *CountMin {
 	return c
 }
 
-// fullCountMin is encoded full: every counter takes more than four bytes else.
-func fullCountMin() *CountMin {
+// fullCountMin has something in every counter: about n, and more in some.
+func fullCountMin(n uint32) *CountMin {
 	c := NewCountMin(5)
 	for i := range uint64(Width) {
-		c.Add(i|i<<16|i<<32|i<<48, 1<<28+uint32(i))
+		c.Add(i|i<<16|i<<32|i<<48, n+uint32(i%7))
+	}
+	for i := range uint64(100) {
+		c.Add(i|i<<16|i<<32|i<<48, n<<i%20)
 	}
 	return c
 }
@@ -74,7 +77,7 @@ func smallTopK() *TopK {
 // wellFormed is an encoding of each kind in each form.
 func wellFormed(t testing.TB) map[string][][]byte {
 	out := map[string][][]byte{
-		"count-min": {encode(t, NewCountMin(1)), encode(t, smallCountMin()), encode(t, fullCountMin())},
+		"count-min": {encode(t, NewCountMin(1)), encode(t, smallCountMin()), encode(t, fullCountMin(3)), encode(t, fullCountMin(500)), encode(t, fullCountMin(1<<24))},
 		"top-k":     {encode(t, NewTopK(1, 1)), encode(t, smallTopK())},
 	}
 	for _, n := range []int{0, 1, 12, 13, MaxTokens, MaxTokens + 1, 9000} {
@@ -118,22 +121,29 @@ func TestViewersSurviveTheirEncoding(t *testing.T) {
 }
 
 func TestCountMinSurvivesItsEncoding(t *testing.T) {
-	for name, c := range map[string]*CountMin{"sparse": smallCountMin(), "full": fullCountMin()} {
-		b := encode(t, c)
+	for name, test := range map[string]struct {
+		c    *CountMin
+		most int // bytes
+	}{
+		"sparse":        {smallCountMin(), 64},
+		"bytes":         {fullCountMin(3), Rows*Width + 4000},
+		"edge of bytes": {fullCountMin(math.MaxUint8 - 3), 2*Rows*Width + 100},
+		"pairs":         {fullCountMin(500), 2*Rows*Width + 4000},
+		"edge of pairs": {fullCountMin(math.MaxUint16 - 3), 4*Rows*Width + 100},
+		"words":         {fullCountMin(1 << 24), headerSize + 8 + 4*Rows*Width},
+	} {
+		b := encode(t, test.c)
+		if len(b) > test.most {
+			t.Errorf("%s: %d bytes, at most %d", name, len(b), test.most)
+		}
 		got, err := DecodeCountMin(b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		clear(b)
-		if *got != *c {
+		if *got != *test.c {
 			t.Errorf("%s: another table", name)
 		}
-	}
-	if n := len(encode(t, smallCountMin())); n > 64 {
-		t.Errorf("three items take %d bytes", n)
-	}
-	if n, want := len(encode(t, fullCountMin())), headerSize+8+4*Rows*Width; n != want {
-		t.Errorf("a full table takes %d bytes, want %d", n, want)
 	}
 }
 
@@ -214,7 +224,7 @@ func malformedBlobs(t testing.TB) []malformedBlob {
 		add(kind, "precision", patched(good, 4, 13))
 		add(kind, "second precision", patched(good, 5, 26))
 		add(kind, "hash", patched(good, 6, 9))
-		add(kind, "form 2", patched(good, 7, 2))
+		add(kind, "form 9", patched(good, 7, 9))
 	}
 
 	head := header{kind: kindViewers, precision: Precision, second: SparsePrecision, hash: hashUser}
@@ -262,10 +272,16 @@ func malformedBlobs(t testing.TB) []malformedBlob {
 	add("count-min", "a row above the total", sparse(9, 2, 5, 5, 5, 5, 0, 0, 0))
 	add("count-min", "a padded number", append(sparse(9, 0, 0, 0), 0x80, 0))
 	add("count-min", "a number without end", append(sparse(9), bytes.Repeat([]byte{0xff}, 40)...))
-	full := blobs["count-min"][2]
-	add("count-min", "full, cut", full[:len(full)-4])
-	add("count-min", "full, longer", append(slices.Clone(full), 1))
-	add("count-min", "full, a row above the total", patched(full, headerSize, make([]byte, 8)...))
+	for form, full := range blobs["count-min"][2:] {
+		name := []string{"bytes", "pairs", "words"}[form]
+		add("count-min", name+", cut", full[:len(full)-4])
+		add("count-min", name+", longer", append(slices.Clone(full), 1))
+		add("count-min", name+", rows above the total", patched(full, headerSize, make([]byte, 8)...))
+		add("count-min", name+", one more above than follow", patched(full, headerSize+8+4*Width/2-4, 0xff, 0xff, 0xff, 0xff))
+	}
+	above := blobs["count-min"][2]
+	add("count-min", "bytes, what follows is not above", patched(above, headerSize+8+Width, 0xfe, 0x01))
+	add("count-min", "form 4", patched(blobs["count-min"][1], 7, 4))
 
 	head = header{kind: kindTopK, hash: hashItem}
 	list := func(k, n uint32, items ...Entry) []byte {
@@ -327,13 +343,14 @@ func TestDecodersAllocateLittle(t *testing.T) {
 }
 
 func fuzzDecoder(f *testing.F, kind string) {
+	const most = 300_000 // what is larger only makes the fuzzer slow
 	for _, m := range malformedBlobs(f) {
-		if m.kind == kind && len(m.b) < 100_000 {
+		if m.kind == kind && len(m.b) < most {
 			f.Add(m.b)
 		}
 	}
 	for _, b := range wellFormed(f)[kind] {
-		if len(b) < 100_000 {
+		if len(b) < most {
 			f.Add(b)
 		}
 	}

@@ -98,6 +98,12 @@ func (c *CountMin) Merge(o *CountMin) error {
 	return nil
 }
 
+// Clone returns a copy.
+func (c *CountMin) Clone() *CountMin {
+	d := *c
+	return &d
+}
+
 // Reset empties the table.
 func (c *CountMin) Reset() {
 	c.total = 0

@@ -4,23 +4,80 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 )
 
-// AppendBinary appends the encoding of c, in the shorter of its two forms. The
-// error is always nil; it is there for encoding.BinaryAppender.
+// cellBytes is how many bytes a counter has in the forms that list all of them.
+// All ones say that the counter is larger, and stands behind the row.
+var cellBytes = [...]int{formBytes: 1, formPairs: 2, formWords: 4}
+
+// AppendBinary appends the encoding of c, in the shortest of its forms. The error
+// is always nil; it is there for encoding.BinaryAppender.
 func (c *CountMin) AppendBinary(b []byte) ([]byte, error) {
-	h := header{kind: kindCountMin, precision: widthBits, second: Rows, hash: hashItem, form: formSparse, key: c.key}
-	start := len(b)
+	h := header{kind: kindCountMin, precision: widthBits, second: Rows, hash: hashItem, form: c.shortest(), key: c.key}
 	b = binary.LittleEndian.AppendUint64(h.append(b), c.total)
-	content := len(b)
 	for r := range c.cells {
-		if b = appendSparse(b, &c.cells[r]); len(b)-content > 4*Rows*Width {
-			h.form = formFull
-			b = binary.LittleEndian.AppendUint64(h.append(b[:start]), c.total)
-			return c.appendFull(b), nil
+		row := &c.cells[r]
+		switch h.form {
+		case formSparse:
+			b = appendSparse(b, row)
+		case formBytes:
+			var cells []byte
+			b, cells = extend(b, Width)
+			for i, n := range row {
+				cells[i] = byte(min(n, math.MaxUint8))
+			}
+			b = appendAbove(b, row, math.MaxUint8)
+		case formPairs:
+			var cells []byte
+			b, cells = extend(b, 2*Width)
+			for i, n := range row {
+				binary.LittleEndian.PutUint16(cells[2*i:], uint16(min(n, math.MaxUint16)))
+			}
+			b = appendAbove(b, row, math.MaxUint16)
+		default:
+			var cells []byte
+			b, cells = extend(b, 4*Width)
+			for i, n := range row {
+				binary.LittleEndian.PutUint32(cells[4*i:], n)
+			}
 		}
 	}
 	return b, nil
+}
+
+// extend makes b longer by n bytes, and returns these too.
+func extend(b []byte, n int) (all, end []byte) {
+	all = slices.Grow(b, n)[:len(b)+n]
+	return all, all[len(b):]
+}
+
+// shortest returns the form that takes the fewest bytes, about.
+func (c *CountMin) shortest() byte {
+	sizes := [...]int{formBytes: Rows * Width, formPairs: 2 * Rows * Width, formWords: 4 * Rows * Width}
+	for r := range c.cells {
+		for _, n := range c.cells[r] {
+			if n == 0 {
+				continue
+			}
+			size := (bits.Len32(n) + 6) / 7 // as a uvarint
+			sizes[formSparse] += 1 + size
+			if n >= math.MaxUint8 {
+				sizes[formBytes] += size
+			}
+			if n >= math.MaxUint16 {
+				sizes[formPairs] += size
+			}
+		}
+	}
+	form := 0
+	for f, size := range sizes {
+		if size < sizes[form] {
+			form = f
+		}
+	}
+	return byte(form)
 }
 
 func appendSparse(b []byte, row *[Width]uint32) []byte {
@@ -43,10 +100,11 @@ func appendSparse(b []byte, row *[Width]uint32) []byte {
 	return b
 }
 
-func (c *CountMin) appendFull(b []byte) []byte {
-	for r := range c.cells {
-		for _, n := range c.cells[r] {
-			b = binary.LittleEndian.AppendUint32(b, n)
+// appendAbove appends the counters that the limit stands for.
+func appendAbove(b []byte, row *[Width]uint32, limit uint32) []byte {
+	for _, n := range row {
+		if n >= limit {
+			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
 	return b
@@ -67,18 +125,26 @@ func decodeCountMin(b []byte) (*CountMin, error) {
 	if err != nil {
 		return nil, err
 	}
+	if int(h.form) >= len(cellBytes) {
+		return nil, malformed("form %d", h.form)
+	}
 	// The table is of one size, so there is nothing here to be made large.
 	c := NewCountMin(h.key)
 	r := reader{b: content}
 	c.total = r.uint64()
 	for i := range c.cells {
-		if h.form == formFull {
-			r.full(&c.cells[i])
+		row := &c.cells[i]
+		if h.form == formSparse {
+			r.sparse(row)
 		} else {
-			r.sparse(&c.cells[i])
+			r.cells(row, cellBytes[h.form])
+		}
+		var sum uint64
+		for _, n := range row {
+			sum += uint64(n)
 		}
 		// An update raises a counter of each row by at most what it adds.
-		if sum := sumRow(&c.cells[i]); sum > c.total {
+		if sum > c.total {
 			r.fail("row %d sums to %d, more than the total %d", i, sum, c.total)
 		}
 	}
@@ -86,13 +152,6 @@ func decodeCountMin(b []byte) (*CountMin, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-func (r *reader) full(row *[Width]uint32) {
-	b := r.take(4 * Width)
-	for ; len(b) > 0; b = b[4:] {
-		row[Width-len(b)/4] = binary.LittleEndian.Uint32(b)
-	}
 }
 
 func (r *reader) sparse(row *[Width]uint32) {
@@ -109,10 +168,37 @@ func (r *reader) sparse(row *[Width]uint32) {
 	}
 }
 
-func sumRow(row *[Width]uint32) uint64 {
-	var sum uint64
-	for _, n := range row {
-		sum += uint64(n)
+// cells reads a row of counters of so many bytes each, and the larger ones.
+func (r *reader) cells(row *[Width]uint32, size int) {
+	b := r.take(size * Width)
+	if b == nil {
+		return
 	}
-	return sum
+	switch size {
+	case 1:
+		for i, n := range b {
+			row[i] = uint32(n)
+		}
+	case 2:
+		for i := range row {
+			row[i] = uint32(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+	default:
+		for i := range row {
+			row[i] = binary.LittleEndian.Uint32(b[4*i:])
+		}
+		return
+	}
+	limit := uint32(1)<<(8*size) - 1
+	for i, n := range row {
+		if n != limit {
+			continue
+		}
+		larger := uint32(r.uvarint(math.MaxUint32))
+		if larger < limit {
+			r.fail("counter %d is %d; it need not stand behind its row", i, larger)
+			return
+		}
+		row[i] = larger
+	}
 }

@@ -241,6 +241,16 @@ func compareEntries(a, b Entry) int {
 		cmp.Compare(a.Hash.Hi, b.Hash.Hi), cmp.Compare(a.Hash.Lo, b.Hash.Lo))
 }
 
+// Clone returns a copy.
+func (t *TopK) Clone() *TopK {
+	c := *t
+	c.heap, c.index, c.entries = slices.Clone(t.heap), slices.Clone(t.index), slices.Clone(t.entries)
+	for i := range c.entries {
+		c.entries[i].name = bytes.Clone(c.entries[i].name)
+	}
+	return &c
+}
+
 // Reset empties the list and keeps its memory.
 func (t *TopK) Reset() {
 	clear(t.index)

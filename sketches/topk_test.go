@@ -104,6 +104,24 @@ func TestTopKOverTheOracle(t *testing.T) {
 	})
 }
 
+func TestClonesLeadTheirOwnLives(t *testing.T) {
+	top, table := smallTopK(), smallCountMin()
+	before, cells := top.Sorted(), *table
+	top2, table2 := top.Clone(), table.Clone()
+	if !slices.Equal(top2.Sorted(), before) || *table2 != cells {
+		t.Fatal("not a copy")
+	}
+	for i := range uint32(5) {
+		top2.Offer(Hash128{Lo: uint64(i)}, 5000+i, []byte("new"))
+		table2.Add(uint64(i), 9)
+	}
+	checkTopK(t, top2)
+	checkTopK(t, top)
+	if !slices.Equal(top.Sorted(), before) || *table != cells {
+		t.Error("the original changed")
+	}
+}
+
 func TestSortedBreaksTiesByName(t *testing.T) {
 	top := NewTopK(1, 10)
 	for i, name := range []string{"b", "B", "é", "a", "", "ab", "c"} {

@@ -43,6 +43,9 @@ func decodeViewers(b []byte) (*Viewers, error) {
 		v.AddRegisters(content)
 		return v, nil
 	}
+	if h.form != formTokens {
+		return nil, malformed("form %d", h.form)
+	}
 	if len(content)%4 != 0 || len(content) > 4*MaxTokens {
 		return nil, malformed("%d bytes of tokens", len(content))
 	}

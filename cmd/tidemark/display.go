@@ -78,7 +78,7 @@ func printTable(w io.Writer, t queries.Table) error {
 		}
 		fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
-	line(func(i int) string { return strings.ToUpper(oneLine(t.Columns[i])) })
+	line(func(i int) string { return oneLine(t.Columns[i]) })
 	for _, row := range t.Rows {
 		line(func(i int) string {
 			if !isNumber[i] {

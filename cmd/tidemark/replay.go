@@ -201,28 +201,22 @@ type report struct {
 	Files           []string          `json:"files"`
 	Records         int64             `json:"records"`  // of the whole import, whichever call read them
 	Outcomes        map[string]uint64 `json:"outcomes"` // sum to Records
-	Reasons         []reasonCount     `json:"reasons"`
+	Reasons         map[string]uint64 `json:"reasons"`  // of the malformed
 	Seconds         float64           `json:"seconds"`           // of this call
 	EventsPerSecond int64             `json:"events_per_second"` // of this call
 
 	outcomes []windows.OutcomeCount
 }
 
-type reasonCount struct {
-	Outcome string `json:"outcome"`
-	Reason  string `json:"reason"`
-	Records uint64 `json:"records"`
-}
-
 func newReport(files []string, outcomes []windows.OutcomeCount, records, read int64, took time.Duration) *report {
 	r := &report{
-		Files: files, Records: records, Outcomes: make(map[string]uint64), Reasons: []reasonCount{},
+		Files: files, Records: records, Outcomes: make(map[string]uint64), Reasons: make(map[string]uint64),
 		Seconds: took.Seconds(), EventsPerSecond: perSecond(read, took), outcomes: outcomes,
 	}
 	for _, o := range outcomes {
 		r.Outcomes[o.Outcome.String()] += o.Records
 		if o.Reason != "" {
-			r.Reasons = append(r.Reasons, reasonCount{o.Outcome.String(), o.Reason, o.Records})
+			r.Reasons[o.Reason] += o.Records
 		}
 	}
 	return r
@@ -231,7 +225,7 @@ func newReport(files []string, outcomes []windows.OutcomeCount, records, read in
 // print prints the report as a table.
 func (r *report) print(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(table, "OUTCOME\tREASON\tRECORDS")
+	fmt.Fprintln(table, "outcome\treason\trecords")
 	for _, o := range r.outcomes {
 		fmt.Fprintf(table, "%s\t%s\t%s\n", o.Outcome, o.Reason, count(o.Records))
 	}

@@ -38,7 +38,7 @@ func newConfig(env environment) *cobra.Command {
 			return json.NewEncoder(env.stdout).Encode(rows)
 		}
 		table := tabwriter.NewWriter(env.stdout, 0, 0, 3, ' ', 0)
-		fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
+		fmt.Fprintln(table, "setting\tvalue\tfrom")
 		for _, name := range all {
 			fmt.Fprintf(table, "%s\t%s\t%s\n", name, c.texts[name].text, c.texts[name].origin)
 		}

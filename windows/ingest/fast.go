@@ -38,7 +38,7 @@ const nobody = maxKnown
 type knownName struct {
 	lead lead // to it, where it is not the first
 	size int
-	text [64]byte
+	text [128]byte
 }
 
 // lead is all that stands between a value and the next one, the name included:
@@ -51,7 +51,7 @@ type lead struct {
 	name       uint8 // index of the name
 	next       uint8 // index of the name expected after this one; or nobody
 	field      *field
-	text       [96]byte
+	text       [160]byte
 }
 
 func (f *fastJSON) init(names map[string]*field) {
@@ -126,7 +126,7 @@ func (f *fastJSON) decode(b []byte, pos int, r *record) (next int, ok bool) {
 				// The high bit of each byte that is a quote or a control character,
 				// the xor making them neighbours, or a backslash. A borrow can set a
 				// bit wrongly only above one that is right.
-				m := ((w ^ (2 * ones)) - 0x21*ones | (w ^ ('\\' * ones)) - ones) &^ w & highs
+				m := (((w ^ 2*ones) - 0x21*ones) | ((w ^ '\\'*ones) - ones)) &^ w & highs
 				if m != 0 {
 					i += bits.TrailingZeros64(m) / 8
 					nonASCII |= w & (m&-m - 1)

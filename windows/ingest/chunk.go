@@ -46,6 +46,13 @@ func (c *chunk) add(partition int) *windows.Event {
 	return &events[len(events)-1]
 }
 
+// grow makes room for a longer record.
+func (c *chunk) grow() {
+	buf := make([]byte, 2*(len(c.buf)-slack)+slack)
+	copy(buf, c.buf[:c.end])
+	c.buf = buf
+}
+
 // keepDims copies the values of dimensions for an event.
 func (c *chunk) keepDims(dims [][]byte) [][]byte {
 	n := len(c.dims)
@@ -64,10 +71,12 @@ type pool struct {
 	free       chan *chunk
 	made       int
 	partitions int
+	bytes      int // of a new chunk
+	events     int // that fill a chunk
 }
 
 func newPool(partitions int) *pool {
-	return &pool{free: make(chan *chunk, chunks), partitions: partitions}
+	return &pool{free: make(chan *chunk, chunks), partitions: partitions, bytes: chunkBytes, events: chunkEvents}
 }
 
 // get returns an empty chunk. If all are in use it waits for one.
@@ -78,7 +87,7 @@ func (p *pool) get(ctx context.Context) (*chunk, error) {
 		return c, nil
 	default:
 	}
-	if p.made < chunks {
+	if p.made < cap(p.free) {
 		p.made++
 		return p.make(), nil
 	}
@@ -92,7 +101,7 @@ func (p *pool) get(ctx context.Context) (*chunk, error) {
 }
 
 func (p *pool) make() *chunk {
-	c := &chunk{buf: make([]byte, chunkBytes+slack), events: make([][]windows.Event, p.partitions)}
+	c := &chunk{buf: make([]byte, p.bytes+slack), events: make([][]windows.Event, p.partitions)}
 	c.refs.Store(1)
 	c.release = func() {
 		if c.refs.Add(-1) == 0 {

@@ -118,14 +118,13 @@ func splitQuoted(b []byte, pos int, eof bool) piece {
 				return piece{found: aFault}
 			}
 		} else {
-			n := bytes.IndexAny(b[i:], ",\n\"")
-			if n < 0 {
-				if !eof {
-					return piece{found: more, next: pos}
-				}
-				n = len(b) - i
+			for i < len(b) && b[i] != ',' && b[i] != '\n' && b[i] != '"' {
+				i++
 			}
-			if i += n; i < len(b) && b[i] == '"' {
+			if i == len(b) && !eof {
+				return piece{found: more, next: pos}
+			}
+			if i < len(b) && b[i] == '"' {
 				return piece{found: aFault}
 			}
 			if last = i == len(b) || b[i] == '\n'; last && b[i-1] == '\r' {

@@ -12,7 +12,8 @@
 //	strict.go    JSON, everything else, by a strict library
 //	record.go    what was read, checked, as an event
 //	chunk.go     buffers and events in them, handed out by partition
-//	files.go     the loop over all that
+//	reading.go   the loop over all that
+//	files.go     what an import is from outside
 //	judge.go     future, duplicate, too old, late or counted (dedup.go, newest.go)
 //
 // Invariants:

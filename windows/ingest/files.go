@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
-
 	"tidemark/sketches"
 	"tidemark/windows"
 )
@@ -93,40 +91,19 @@ func (f *Files) open(ctx context.Context, path string) error {
 		}
 	}
 	f.inputs = append(f.inputs, in)
-	if err := in.check(fieldNames(f.cfg.Dimensions)); err != nil {
+	if err := f.tryFormat(ctx, in); err != nil {
 		return fmt.Errorf("%s: %w", in.Name, err)
 	}
 	return nil
 }
 
-// check returns an error if the format of the file can't be told.
-func (in *input) check(names map[string]*field) error {
-	r, done, err := in.open()
-	if err != nil {
+// tryFormat returns an error if the format of the file can't be told.
+func (f *Files) tryFormat(ctx context.Context, in *input) error {
+	r := f.reading(RunConfig{})
+	return r.file(in, func() error {
+		_, err := r.begin(ctx, in.path)
 		return err
-	}
-	src, err := newSource(r)
-	if err != nil {
-		return errors.Join(err, done())
-	}
-	err = in.detect(src, names)
-	src.close()
-	return errors.Join(err, done())
-}
-
-func (in *input) detect(src *source, names map[string]*field) error {
-	b, err := make([]byte, 0, sniffBytes), error(nil)
-	for len(b) < sniffBytes && err == nil {
-		var n int
-		n, err = src.Read(b[len(b):sniffBytes])
-		b = b[:len(b)+n]
-	}
-	damage, fatal := src.ended(err)
-	if fatal != nil {
-		return fatal
-	}
-	_, _, err = detect(in.path, b, err != nil && damage == "" && len(b) < sniffBytes, names)
-	return err
+	})
 }
 
 // Sources returns the files, in the order given.
@@ -174,200 +151,11 @@ type RunConfig struct {
 // An error is one of reading a file or of Submit; what is wrong with a record, or
 // with compressed data, is a malformed record.
 func (f *Files) Run(ctx context.Context, cfg RunConfig) (records int64, err error) {
-	r := &reading{RunConfig: cfg, decoder: newDecoder(&f.cfg), pool: newPool(f.cfg.Partitions)}
-	r.decoder.stamp = cfg.Stamp
+	r := f.reading(cfg)
 	for _, in := range f.inputs {
-		r.total += in.Size
-	}
-	if r.chunk, err = r.pool.get(ctx); err != nil {
-		return 0, err
-	}
-	for _, in := range f.inputs {
-		if err := r.file(ctx, in); err != nil {
+		if err := r.file(in, func() error { return r.records(ctx, in.path) }); err != nil {
 			return 0, fmt.Errorf("%s: %w", in.Name, err)
 		}
 	}
-	r.progress(0)
-	return r.number, r.chunk.handOut(ctx, cfg.Submit)
-}
-
-// reading is one run over the files.
-type reading struct {
-	RunConfig
-	decoder *decoder
-	pool    *pool
-	chunk   *chunk // being filled
-	number  int64  // of the next record
-	before  int64  // bytes of the files read to their end
-	total   int64  // bytes of all files
-	dropped int64
-}
-
-// file reads one file to its end.
-func (r *reading) file(ctx context.Context, in *input) error {
-	raw, done, err := in.open()
-	if err != nil {
-		return err
-	}
-	src, err := newSource(raw)
-	if err != nil {
-		return errors.Join(err, done())
-	}
-	err = r.records(ctx, in, src)
-	src.close()
-	r.before += in.Size
-	return errors.Join(err, done())
-}
-
-// records reads the records of a file.
-func (r *reading) records(ctx context.Context, in *input, src *source) error {
-	if err := r.rotate(ctx, src, false); err != nil {
-		return err
-	}
-	var (
-		format format
-		eof    bool   // the file ends with what is in the chunk
-		damage string // reason why no more of it can be read
-		err    error
-	)
-	for {
-		c := r.chunk
-		p := piece{found: more, next: c.pos}
-		if format != nil {
-			r.decoder.arena = c.arena
-			p = format.next(r.decoder, c.buf, c.pos, c.end, eof, r.number >= r.From)
-			c.arena = r.decoder.arena
-		} else if c.end >= sniffBytes || eof || damage != "" {
-			head := c.buf[:min(c.end, sniffBytes)]
-			if format, c.pos, err = detect(in.path, head, eof && len(head) < sniffBytes, r.decoder.names); err != nil {
-				return err
-			}
-			continue
-		}
-		switch p.found {
-		case aRecord, aFault:
-			r.take(p)
-		case nothing:
-		case more:
-			c.pos = p.next
-			if damage != "" {
-				r.take(piece{found: aFault, reason: damage})
-			}
-			if eof || damage != "" {
-				return nil
-			}
-			if eof, damage, err = r.fill(ctx, src); err != nil {
-				return err
-			}
-			continue
-		}
-		c.pos = p.next
-		if c.records >= chunkEvents {
-			if err := r.rotate(ctx, src, true); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// take numbers the record that was found, and emits it if it is wanted.
-func (r *reading) take(p piece) {
-	if p.found == aFault {
-		r.decoder.record.reset()
-		r.decoder.record.fail(p.reason)
-	}
-	if r.number >= r.From {
-		r.decoder.emit(r.chunk, r.number)
-		r.dropped += int64(r.decoder.record.dropped)
-	}
-	r.number++
-}
-
-// fill reads more of the file into the chunk.
-func (r *reading) fill(ctx context.Context, src *source) (eof bool, damage string, err error) {
-	c := r.chunk
-	if c.end+slack == len(c.buf) {
-		switch {
-		case c.records > 0:
-			err = r.rotate(ctx, src, true)
-			c = r.chunk
-		case c.pos > 0:
-			c.end = copy(c.buf, c.buf[c.pos:c.end])
-			c.buf[c.end] = 0
-			c.pos = 0
-		default:
-			c.grow()
-		}
-		if err != nil {
-			return false, "", err
-		}
-	}
-	if err := context.Cause(ctx); err != nil {
-		return false, "", err
-	}
-	n, err := src.Read(c.buf[c.end : len(c.buf)-slack])
-	c.end += n
-	c.buf[c.end] = 0
-	if err == nil {
-		return false, "", nil
-	}
-	if damage, err = src.ended(err); err != nil || damage != "" {
-		return false, damage, err
-	}
-	return true, "", nil
-}
-
-// ended tells why there is no more to read: damage is a reason if compressed data
-// are not what they should be; fatal is an error that is not the data's fault.
-func (s *source) ended(err error) (damage string, fatal error) {
-	switch {
-	case s.raw.err != nil:
-		return "", s.raw.err
-	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return "", fmt.Errorf("%w: needs a window of more than %d MiB to be inflated", err, maxWindow>>20)
-	case err == nil || err == io.EOF: //nolint:errorlint // a reader returns io.EOF itself
-		return "", nil
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return reasonFileCut, nil
-	}
-	return reasonFileDamaged, nil
-}
-
-// rotate hands out the chunk and takes another. If the file goes on, so does what
-// was not used of it.
-func (r *reading) rotate(ctx context.Context, src *source, goesOn bool) error {
-	old := r.chunk
-	old.refs.Add(1)
-	defer old.release()
-	if err := old.handOut(ctx, r.Submit); err != nil {
-		return err
-	}
-	r.progress(src.raw.read.Load())
-	c, err := r.pool.get(ctx)
-	if err != nil {
-		return err
-	}
-	if goesOn {
-		for len(c.buf) < old.end-old.pos+slack {
-			c.grow()
-		}
-		c.end = copy(c.buf, old.buf[old.pos:old.end])
-		c.buf[c.end] = 0
-	}
-	r.chunk = c
-	return nil
-}
-
-// progress reports how far the present file was read.
-func (r *reading) progress(read int64) {
-	if r.Progress != nil {
-		r.Progress(Progress{Records: r.number, Read: r.before + read, Bytes: r.total, Dropped: r.dropped})
-	}
-}
-
-// grow makes room for a longer record.
-func (c *chunk) grow() {
-	buf := make([]byte, 2*(len(c.buf)-slack)+slack)
-	copy(buf, c.buf[:c.end])
-	c.buf = buf
+	return r.number, r.finish(ctx)
 }

@@ -116,6 +116,25 @@ func TestCountMinIsBetweenTheCountAndThePlainTable(t *testing.T) {
 	})
 }
 
+// TestUpdateIsConservative: an item raises only the counters that its own estimate
+// needs, where the plain update raises those of its neighbours, too.
+func TestUpdateIsConservative(t *testing.T) {
+	const often, seldom = 0, 1<<16 | 1<<32 | 1<<48 // meet in row 0
+	c := NewCountMin(1)
+	for range 5 {
+		c.Add(often, 1)
+	}
+	for range 3 {
+		c.Add(seldom, 1)
+	}
+	if got := c.Row(0)[0]; got != 5 {
+		t.Errorf("the counter of both is %d, want 5", got)
+	}
+	if a, b := c.Estimate(often), c.Estimate(seldom); a != 5 || b != 3 {
+		t.Errorf("%d and %d, want 5 and 3", a, b)
+	}
+}
+
 func TestCountMinSaturates(t *testing.T) {
 	c := NewCountMin(1)
 	c.Add(5, math.MaxUint32-1)

@@ -102,8 +102,9 @@ func (v *Viewers) AddTokens(tokens []uint32) {
 	}
 }
 
-// AddRegisters adds everybody that registers have seen. They are not changed,
-// and not kept.
+// AddRegisters adds everybody that the registers of a dense sketch have seen: of
+// more than MaxTokens tokens, or S2 does not hold. They are not changed, and not
+// kept.
 func (v *Viewers) AddRegisters(regs Registers) {
 	if v.dense {
 		v.regs.Merge(regs)
@@ -112,7 +113,7 @@ func (v *Viewers) AddRegisters(regs Registers) {
 	if v.regs == nil {
 		v.regs = NewRegisters()
 	}
-	copy(v.regs, regs)
+	copy(v.regs, regs[:RegisterCount])
 	v.toRegisters()
 }
 

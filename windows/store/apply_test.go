@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
 	"tidemark/sketches"
@@ -94,7 +95,9 @@ func drawEvents(t *rapid.T, offset int64) []windows.Event {
 func TestWhatIsSealedIsReadBack(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		partitions := rapid.IntRange(1, 3).Draw(rt, "partitions")
-		s, err := Open(testOptions(t.TempDir(), partitions))
+		options := testOptions("store", partitions)
+		options.FS = vfs.NewMem()
+		s, err := Open(options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +125,7 @@ func TestWhatIsSealedIsReadBack(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if s, err = Open(testOptions(s.opts.Dir, partitions)); err != nil {
+		if s, err = Open(options); err != nil {
 			t.Fatal(err)
 		}
 		check(rt, t, s, seals)

@@ -86,7 +86,7 @@ func (b *blockReader) next(r *record) (bool, error) {
 	r.reached = r.events
 	if shape&shapeUnequal != 0 {
 		var z uint64
-		if z, rest, ok = uvarint(rest); !ok {
+		if z, rest, ok = uvarint(rest); !ok || z == 0 {
 			return false, errBlock
 		}
 		r.reached += uint64(unzigzag(z))

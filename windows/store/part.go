@@ -104,13 +104,13 @@ func parsePart(key, value []byte) (*part, error) {
 		s.from, s.To = d.pair(), d.pair()
 		s.r = int64(d.uint(math.MaxInt64))
 	}
-	for !d.bad {
+	for before := uint64(0); !d.bad; {
 		l := d.uint(levelCount)
 		if l == 0 {
 			break
 		}
 		n := d.uint(uint64(len(d.b))) // each start has at least one byte
-		if d.bad || n == 0 || p.starts[l-1] != nil {
+		if d.bad || n == 0 || l <= before {
 			d.bad = true
 			break
 		}
@@ -125,7 +125,7 @@ func parsePart(key, value []byte) (*part, error) {
 			}
 			starts = append(starts, windows.Minute(at))
 		}
-		p.starts[l-1] = starts
+		p.starts[l-1], before = starts, l
 	}
 	if d.bad || len(d.b) > 0 {
 		return nil, damaged(key, "not the row of a part")

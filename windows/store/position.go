@@ -55,7 +55,8 @@ func parsePosition(key, value []byte) (*position, error) {
 		o := windows.OutcomeCount{Outcome: windows.Outcome(d.uint(uint64(outcomeCount) - 1))}
 		o.Reason = d.string()
 		o.Records = d.uint(math.MaxUint64)
-		if d.bad {
+		if last := len(p.outcomes) - 1; d.bad || last >= 0 && compareOutcomes(p.outcomes[last], o) >= 0 {
+			d.bad = true
 			break
 		}
 		p.outcomes = append(p.outcomes, o)
@@ -71,16 +72,15 @@ func parsePosition(key, value []byte) (*position, error) {
 func (p *position) follow(s *windows.Seal) (take bool, err error) {
 	switch {
 	case s.E != p.E:
-		return false, fmt.Errorf("%w: partition %d of log %x: the seal is of incarnation %016x, the store of %016x: this is another log", ErrGap, s.Partition, s.Log, s.E, p.E)
+		return false, fmt.Errorf("%w: it is of incarnation %016x, the store's log of %016x: this is another log", ErrGap, s.E, p.E)
+	case s.To == s.From || s.To.F < s.From.F || s.To.S < s.From.S:
+		return false, fmt.Errorf("%w: it goes from %v to %v, which is no step", ErrGap, s.From, s.To)
 	case p.To == s.From:
-		if s.To == s.From || s.To.F < s.From.F || s.To.S < s.From.S {
-			return false, fmt.Errorf("%w: partition %d of log %x: from %v to %v is no step", ErrGap, s.Partition, s.Log, s.From, s.To)
-		}
 		return true, nil
 	case s.To.F <= p.To.F && s.To.S <= p.To.S:
 		return false, nil
 	}
-	return false, fmt.Errorf("%w: partition %d of log %x: the store is at %v, the seal goes from %v to %v: cut it again, from the store's position", ErrGap, s.Partition, s.Log, p.To, s.From, s.To)
+	return false, fmt.Errorf("%w: it begins at %v, the store is at %v: cut it again, from there", ErrGap, s.From, p.To)
 }
 
 // book returns outcomes with more added; neither is changed.

@@ -77,16 +77,20 @@ func parseTopList(b []byte, l *topList) bool {
 		return !d.bad && len(d.b) == 0
 	}
 	events := l.maxEvents + d.uint(1<<62)
-	for range n {
+	for i := range n {
 		id := d.bytes(4)
 		shape := d.uint(1 << 63)
-		if d.bad || shape>>shapeBits > events-l.maxEvents {
+		if d.bad || shape>>shapeBits > events-l.maxEvents || i == 0 && shape>>shapeBits != 0 {
 			return false
 		}
 		events -= shape >> shapeBits
 		it := topItem{id: binary.LittleEndian.Uint32(id), events: events, reached: events, short: shape&shapeShort != 0}
 		if shape&shapeUnequal != 0 {
-			it.reached += uint64(unzigzag(d.uint(1<<64 - 1)))
+			z := d.uint(1<<64 - 1)
+			if z == 0 {
+				return false
+			}
+			it.reached += uint64(unzigzag(z))
 		}
 		l.items = append(l.items, it)
 	}

@@ -21,11 +21,16 @@ help: ## list the targets
 
 .PHONY: build
 build: ## the program, into bin/tidemark
-	@go build -trimpath -o bin/tidemark ./cmd/tidemark
+	@go build -o bin/tidemark ./cmd/tidemark
 
 .PHONY: run
 run: build ## import a shop's seven months, serve them, and show three questions with their answers
 	@LISTEN=$(LISTEN) ONCE=$(ONCE) cmd/tidemark/testdata/run.sh
+
+.PHONY: services
+services: ## start a real ClickHouse and a real Kafka, and print their addresses (docs/services.md; `bin/services down` ends them)
+	@go -C cmd/services build -trimpath -o ../../bin/services .
+	@bin/services up
 
 .PHONY: test
 test: lint arch fuzz ## everything that must hold: linters, rules of the repository, fuzzing, all tests with the race detector

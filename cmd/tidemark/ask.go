@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -86,7 +87,7 @@ func newAsk(env environment, path, short string, parameters []parameter) *cobra.
 			return wrongUsage(cmd, err)
 		}
 		if *asJSON {
-			_, err = fmt.Fprintln(env.stdout, string(body))
+			_, err = fmt.Fprintf(env.stdout, "%s\n", bytes.TrimSpace(body))
 			return err
 		}
 		return printAnswer(env.stdout, path, body)

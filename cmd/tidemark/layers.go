@@ -19,6 +19,10 @@ import (
 
 const envPrefix = "TIDEMARK_"
 
+// notSettings are variables of the environment that are called like a setting and
+// are none.
+var notSettings = []string{envPrefix + "CONFIG"}
+
 // envName returns the environment variable of a setting: TIDEMARK_VIEW_TYPES.
 func envName(name string) string {
 	return envPrefix + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(name))
@@ -122,7 +126,7 @@ func readLayers(cmd *cobra.Command, environ []string, table []setting) ([]layer,
 			EnvironFunc: func() []string { return environ },
 			TransformFunc: func(variable, value string) (string, any) {
 				name, ok := byEnv[variable]
-				if !ok && variable != envPrefix+"CONFIG" {
+				if !ok && !slices.Contains(notSettings, variable) {
 					faults = append(faults, fmt.Errorf("unknown setting %s in the environment%s", variable, didYouMean(variable, envNames(known))))
 				}
 				return name, value

@@ -199,9 +199,9 @@ func (r *replay) close() error { return errors.Join(r.files.Close(), r.store.Clo
 // report is what became of the records of an import. Its JSON is part of the API.
 type report struct {
 	Files           []string          `json:"files"`
-	Records         int64             `json:"records"`  // of the whole import, whichever call read them
-	Outcomes        map[string]uint64 `json:"outcomes"` // sum to Records
-	Reasons         map[string]uint64 `json:"reasons"`  // of the malformed
+	Records         int64             `json:"records"`           // of the whole import, whichever call read them
+	Outcomes        map[string]uint64 `json:"outcomes"`          // sum to Records
+	Reasons         map[string]uint64 `json:"reasons"`           // of the malformed
 	Seconds         float64           `json:"seconds"`           // of this call
 	EventsPerSecond int64             `json:"events_per_second"` // of this call
 

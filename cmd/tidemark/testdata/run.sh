@@ -19,7 +19,7 @@ say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 ask() {
   say "$1"
   echo "\$ tidemark ${*:3} --server $server_url"
-  "$tidemark" "${@:3}" --server "$server_url"
+  "$tidemark" "${@:3}" --server "$server_url" --json=false
   echo "  the same as JSON: $server_url$2"
 }
 

@@ -167,14 +167,14 @@ func (t *rows) decode(d *decoder, row []byte) {
 		}
 		r.set(t.columns[column], aCell, cell)
 	})
-	if !valid {
+	switch {
+	case !valid:
 		r.fail(reasonUTF8) // in a column too many
+	case n != len(t.columns):
+		r.reason = reasonColumns // which outweighs what is wrong with cells: they are others
+	default:
+		r.check()
 	}
-	if n != len(t.columns) {
-		r.reason = reasonColumns
-		return
-	}
-	r.check()
 }
 
 // eachCell yields the cells of a row that split has found. A cell with quotes in

@@ -63,7 +63,7 @@ func (l *lines) next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece
 	if wanted && !l.skipping {
 		// The fast pass finds the end of the line by itself, and does not take a
 		// line for complete without it.
-		if next, ok := d.fast.decode(b, pos, &d.record); ok {
+		if next, ok := d.fast.decode(b, pos, &d.record); ok && next-pos <= MaxRecord+1 {
 			return piece{next: next}
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -173,8 +172,6 @@ func BenchmarkJudge(b *testing.B) {
 		})
 	}
 }
-
-const forever = time.Duration(math.MaxInt64)
 
 // BenchmarkFiles reads whole files and gives their events away at once.
 func BenchmarkFiles(b *testing.B) {

@@ -73,12 +73,12 @@ func settings(c *Config) []setting {
 		{"dimensions", "", "properties of events to break numbers down by; kept with the data", dimensions(&c.Dimensions), list},
 		{"partitions", "4", "how many parts the users are divided into; kept with the data", integer(&c.Partitions, 1, 256), oneValue},
 		{"rules", "none", "which events count: none is all that are events", oneOf(&c.Rules, "none"), oneValue},
-		{"lateness", "30s", "how long after its end a minute is still in time", duration(&c.Lateness, 0, forever), oneValue},
-		{"max-skew", "1m", "how far an event's time may lie after its record's timestamp", duration(&c.MaxSkew, 0, forever), oneValue},
+		{"lateness", "30s", "how long after its end a minute is still in time", duration(&c.Lateness, 0), oneValue},
+		{"max-skew", "1m", "how far an event's time may lie after its record's timestamp", duration(&c.MaxSkew, 0), oneValue},
 		{"dedup-events", "262144", "how many records of a partition an event ID is remembered for", integer(&c.DedupEvents, 8, 1<<30), oneValue},
 		{"max-items-per-window", "1000000", "items of a minute that are counted one by one; beyond, the answers say count-min", integer(&c.MaxItemsPerWindow, 16, 1<<30), oneValue},
 		{"window-memory", "256MiB", "memory of minutes that are open; beyond, they are sealed and completed later", byteSize(&c.WindowMemory, 1<<20), oneValue},
-		{"retention.minute", "forever", "how long minutes are kept; forever is all there is", duration(&c.Retention.Minute, forever, forever), oneValue},
+		{"retention.minute", "forever", "how long minutes are kept; forever is all there is", duration(&c.Retention.Minute, forever), oneValue},
 	}
 }
 

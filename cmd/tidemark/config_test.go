@@ -103,7 +103,7 @@ func TestWrongCalls(t *testing.T) {
 		{"unknown flags", []string{"config", "--dta", "x", "--lisen=3"}, "unknown flag --dta; did you mean --data?\nunknown flag --lisen; did you mean --listen?\n"},
 		{"a flag far from any", []string{"config", "--zzzzzzzz"}, "unknown flag --zzzzzzzz\n"},
 		{"unknown short flag", []string{"config", "-x"}, "unknown shorthand flag: 'x' in -x\n"},
-		{"unknown command", []string{"verison"}, "unknown command \"verison\"; did you mean version?\n"},
+		{"unknown command", []string{"versionn"}, "unknown command \"versionn\"; did you mean version?\n"},
 		{"argument too many", []string{"version", "x"}, "\"x\": not expected; version takes no arguments\n"},
 		{"no such file", []string{"config", "--config", "nowhere.yaml"}, "file nowhere.yaml: open nowhere.yaml: no such file or directory\n"},
 		{"not YAML", []string{"config", "--config", writeFile(t, "a: [")}, "yaml: "},
@@ -153,7 +153,7 @@ func TestDuration(t *testing.T) {
 		"-1s": -1, "1.5d": -1, "65536d": -1, "": -1, "d": -1,
 	} {
 		got := time.Duration(-1)
-		if err := duration(&got, 0, forever)(text); (err != nil) != (want < 0) || got != want {
+		if err := duration(&got, 0)(text); (err != nil) != (want < 0) || got != want {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 		}
 	}

@@ -57,7 +57,7 @@ func boolean(to *bool) func(string) error {
 func integer(to *int, low, high int) func(string) error {
 	return func(text string) error {
 		v, err := strconv.Atoi(text)
-		if err != nil || v < low || v > high {
+		if err != nil || v < low {
 			return fmt.Errorf("must be a whole number from %d to %d, got %q", low, high, text)
 		}
 		*to = v
@@ -94,13 +94,13 @@ func dimensions(to *[]string) func(string) error {
 }
 
 // duration parses Go's durations, whole days as "7d", and "forever".
-func duration(to *time.Duration, low, high time.Duration) func(string) error {
+func duration(to *time.Duration, low time.Duration) func(string) error {
 	return func(text string) error {
 		v, err := parseDuration(text)
 		switch {
 		case low == forever && (err != nil || v != forever):
 			return fmt.Errorf("must be forever, got %q", text)
-		case err != nil || v < low || v > high:
+		case err != nil || v < low:
 			return fmt.Errorf("must be a duration such as 90s, 24h, 7d or forever, got %q", text)
 		}
 		*to = v

@@ -14,7 +14,9 @@ trap finish EXIT
 trap 'exit 0' INT TERM
 
 server_url=http://$LISTEN
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+bold=; plain=
+if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 # Asks one question and shows its answer: QUESTION, PATH WITH QUERY, COMMAND…
 ask() {
   say "$1"

@@ -139,7 +139,7 @@ func (v *values) split(b []byte, pos int, eof bool) piece {
 	if v.rest != nil {
 		return v.rest.split(b, pos, eof)
 	}
-	if v.long != nil {
+	if v.long {
 		return v.skip(b, pos)
 	}
 	pos = skipWhite(b, pos)
@@ -164,7 +164,7 @@ func (v *values) split(b []byte, pos int, eof bool) piece {
 	to := pos + end
 	switch {
 	case end < 0 && len(b)-pos > MaxRecord:
-		v.long = &n
+		v.long, v.at = true, n
 		return piece{found: aFault, reason: reasonLong, next: len(b)}
 	case end < 0 && !eof:
 		return piece{found: more, next: pos}
@@ -186,11 +186,11 @@ func (v *values) split(b []byte, pos int, eof bool) piece {
 }
 
 func (v *values) skip(b []byte, pos int) piece {
-	end := v.long.through(b[pos:], v.array)
+	end := v.at.through(b[pos:], v.array)
 	if end < 0 {
 		return piece{found: more, next: len(b)}
 	}
-	v.long = nil
+	v.long = false
 	v.ended(b[pos+end])
 	return piece{found: nothing, next: pos + end + 1}
 }

@@ -94,10 +94,12 @@ func (d *decoder) strictly(b []byte) {
 // after the other.
 type values struct {
 	array  bool
-	inside bool     // in an array
-	first  bool     // before its first element
-	long   *nesting // in a value that is too long: how deep
-	rest   *lines   // what comes behind an array and is none
+	inside bool    // in an array
+	first  bool    // before its first element
+	behind bool    // an array, what comes is none: all the rest are lines
+	long   bool    // in a value that is too long
+	at     nesting // where in that
+	lines  lines   // what is neither array nor object
 }
 
 // nesting is how deep inside of a value of JSON one is.
@@ -136,10 +138,10 @@ func (n *nesting) through(b []byte, element bool) int {
 
 // split looks for the next value.
 func (v *values) split(b []byte, pos int, eof bool) piece {
-	if v.rest != nil {
-		return v.rest.split(b, pos, eof)
-	}
-	if v.long {
+	switch {
+	case v.behind, v.lines.skipping:
+		return v.lines.split(b, pos, eof)
+	case v.long:
 		return v.skip(b, pos)
 	}
 	pos = skipWhite(b, pos)
@@ -156,8 +158,8 @@ func (v *values) split(b []byte, pos int, eof bool) piece {
 		v.inside, v.first = false, false
 		return piece{found: nothing, next: pos + 1}
 	case v.array && !v.inside, !v.array && b[pos] != '{':
-		v.rest = &lines{}
-		return v.rest.split(b, pos, eof)
+		v.behind = v.array
+		return v.lines.split(b, pos, eof)
 	}
 	var n nesting
 	end := n.through(b[pos:], v.array)

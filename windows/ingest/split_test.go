@@ -90,7 +90,7 @@ var valueFiles = []struct {
 	{"several", "{\n\"item\": \"a\"}\n{\n\"item\":\n\"b\"}{\n\"item\":\"c\"\n}", false, []string{"item=a", "item=b", "item=c"}},
 	{"braces in strings", "{\n\"item\": \"}{\\\"\"}\n{\n\"item\":\"b\"}", false, []string{`item=}{"`, "item=b"}},
 	{"cut", "{\n\"item\": \"a\"}\n{\n\"item\":\"b\"", false, []string{"item=a", reasonCut}},
-	{"lines in between", "{\n\"item\": \"a\"}\nfoo\n{\"item\":\"b\"}\n", false, []string{"item=a", reasonNotObject, "item=b"}},
+	{"lines in between", "{\n\"item\": \"a\"}\nfoo\n{\n\"item\":\"b\"}\n,\n{\"item\":\"c\"}", false, []string{"item=a", reasonNotObject, "item=b", reasonNotObject, "item=c"}},
 }
 
 func TestValues(t *testing.T) {

@@ -168,20 +168,14 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 		part windows.Part
 	}
 	have := make(map[place]uint64) // in parts that overflowed
-	for i, k := range g.keys {
-		if err := g.ctx.Err(); err != nil {
-			return err
+	err = g.read(g.ctx, g.span.Range, s, g.keys, func(i int, p windows.Part, r windows.Row) {
+		if _, ok := overflow[p]; ok {
+			have[place{i, p}] = r.Events
 		}
-		err := g.rows(g.span.Range, s, k, func(p windows.Part, r windows.Row) error {
-			if _, ok := overflow[p]; ok {
-				have[place{i, p}] = r.Events
-			}
-			row(i, p, r)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
+		row(i, p, r)
+	})
+	if err != nil {
+		return err
 	}
 	if len(overflow) == 0 || g.keys[0].kind == windows.Site {
 		return nil

@@ -32,13 +32,13 @@ type Snapshot interface {
 	// Name is the inverse of ID.
 	Name(id uint32) (string, error)
 
-	// Parts returns how many parts a stretch has: what a question will cost.
+	// Parts returns how many parts a stretch has.
 	Parts(at windows.Stretch) int
 	// Rows yields the rows of one key, one for each part of the stretch that has
 	// it. item is the identifier for kind Item, else 0.
 	Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error
 	// Scan yields all rows of a series, part by part; item is 0 unless the row is
-	// of kind Item.
+	// of kind Item. Its yield must not ask the snapshot for anything but ID and Name.
 	Scan(at windows.Stretch, s windows.Series, yield func(p windows.Part, item uint32, row windows.Row) error) error
 	// Lists yields one list for each part of the stretch that has items of the
 	// series: where the part keeps no list, because they are few, of all of them.

@@ -173,6 +173,10 @@ func (v *view) rows(r windows.Range, s windows.Series, k key, yield func(windows
 			}
 		}
 	}
+	return v.liveRows(r, s, k, yield)
+}
+
+func (v *view) liveRows(r windows.Range, s windows.Series, k key, yield func(windows.Part, windows.Row) error) error {
 	for _, f := range v.live {
 		if !r.Contains(f.part.Start) {
 			continue
@@ -181,6 +185,108 @@ func (v *view) rows(r windows.Range, s windows.Series, k key, yield func(windows
 			if err := yield(f.part, row); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// read yields the rows of some keys in a series: by looking for each in each part,
+// or where that is more work, by going through all rows.
+func (v *view) read(ctx context.Context, r windows.Range, s windows.Series, keys []key, yield func(i int, p windows.Part, row windows.Row)) error {
+	if scan, err := v.scans(r, s, len(keys)); err != nil {
+		return err
+	} else if scan {
+		return v.pick(ctx, r, s, keys, yield)
+	}
+	for i, k := range keys {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := v.rows(r, s, k, func(p windows.Part, row windows.Row) error {
+			yield(i, p, row)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	// rowsPerSeek is how many rows are gone through while one key is looked for in
+	// one part: 0.3 µs against 3 µs, of which the trial costs a part again.
+	rowsPerSeek = 4
+	// fewSeeks is not worth a trial.
+	fewSeeks = 1000
+)
+
+// scans decides whether a series is to be gone through for so many keys: if it has
+// few rows, for the seeks that are saved. It counts them as far as that.
+func (v *view) scans(r windows.Range, s windows.Series, keys int) (bool, error) {
+	seeks := 0
+	for _, at := range plan(r) {
+		seeks += keys * v.snap.Parts(at)
+	}
+	if seeks < fewSeeks {
+		return false, nil
+	}
+	left := rowsPerSeek * seeks
+	for _, at := range plan(r) {
+		err := v.snap.Scan(at, s, func(windows.Part, uint32, windows.Row) error {
+			if left--; left < 0 {
+				return errStop
+			}
+			return nil
+		})
+		if errors.Is(err, errStop) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pick is read by going through all rows.
+func (v *view) pick(ctx context.Context, r windows.Range, s windows.Series, keys []key, yield func(i int, p windows.Part, row windows.Row)) error {
+	type rowKey struct {
+		kind windows.Kind
+		item uint32
+	}
+	index := make(map[rowKey][]int, len(keys)) // an item may be asked for twice
+	for i, k := range keys {
+		id, err := v.id(k)
+		if err != nil {
+			return err
+		}
+		if at := (rowKey{k.kind, id.id}); id.stored {
+			index[at] = append(index[at], i)
+		}
+	}
+	for _, at := range plan(r) {
+		var last windows.Part
+		err := v.snap.Scan(at, s, func(p windows.Part, item uint32, row windows.Row) error {
+			for _, i := range index[rowKey{row.Kind, item}] {
+				yield(i, p, row)
+			}
+			if p != last {
+				last = p
+				return ctx.Err()
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i, k := range keys {
+		if err := v.liveRows(r, s, k, func(p windows.Part, row windows.Row) error {
+			yield(i, p, row)
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -20,6 +20,7 @@ var mayImport = map[string][]string{
 	"windows/ingest":      {"windows", "sketches"},
 	"windows/store":       {"windows", "sketches"},
 	"queries":             {"windows", "sketches"},
+	"queries/queriestest": {"queries", "windows", "windows/windowstest", "sketches"},
 	"web":                 {"queries", "windows"},
 	"cmd/tidemark":        {"windows", "windows/ingest", "windows/store", "sketches", "queries", "web"},
 	"cmd/archtest":        {},

@@ -26,7 +26,7 @@ func newServe(env environment) *cobra.Command {
 			return err
 		}
 		if !c.Open && !loopback(c.Listen) {
-			return wrongUsage(cmd, fmt.Errorf("listen: everybody who can reach %s could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
+			return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so others could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
 		}
 		return serve(cmd.Context(), &c, env.logger(slog.LevelInfo))
 	}

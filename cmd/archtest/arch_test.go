@@ -18,11 +18,12 @@ var mayImport = map[string][]string{
 	"windows":             {"sketches"},
 	"windows/windowstest": {"windows", "sketches"},
 	"windows/ingest":      {"windows", "sketches"},
+	"windows/journal":     {"windows"},
 	"windows/store":       {"windows", "sketches"},
 	"queries":             {"windows", "sketches"},
 	"queries/queriestest": {"queries", "windows", "windows/windowstest", "sketches"},
 	"web":                 {"queries", "windows"},
-	"cmd/tidemark":        {"windows", "windows/ingest", "windows/store", "sketches", "queries", "web"},
+	"cmd/tidemark":        {"windows", "windows/ingest", "windows/journal", "windows/store", "sketches", "queries", "web"},
 	"cmd/archtest":        {},
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -117,7 +118,7 @@ func (r *replay) begin(again bool) error {
 			return errors.New("these files were imported already: leave them out, or count them once more with --again")
 		}
 	}
-	l := store.Log{ID: r.files.Log(times), Started: time.Now().UnixMilli()}
+	l := store.Log{ID: r.files.Log(times), Started: time.Now().UnixMilli(), Settings: r.settings()}
 	for _, s := range r.files.Sources() {
 		l.Names = append(l.Names, s.Name)
 	}
@@ -125,8 +126,21 @@ func (r *replay) begin(again bool) error {
 		l.E = append(l.E, newIncarnation())
 	}
 	var err error
-	r.log, err = r.store.Begin(l)
-	return err
+	if r.log, err = r.store.Begin(l); err != nil {
+		return err
+	}
+	if r.log.Settings != l.Settings {
+		return fmt.Errorf("this import was begun with other settings, and goes on with those only:\nbegun with %s\nnow        %s", r.log.Settings, l.Settings)
+	}
+	return nil
+}
+
+// settings returns, as they would be typed, those that decide what becomes of a
+// record: an import has one set of them, however often it is ended in between.
+func (r *replay) settings() string {
+	meta := r.store.Meta()
+	return fmt.Sprintf("--view-types=%s --dimensions=%s --rules=%s --lateness=%s --max-skew=%s --dedup-events=%d --max-items-per-window=%d",
+		meta.ViewTypes[0], strings.Join(meta.Dimensions, ","), r.cfg.Rules, r.cfg.Lateness, r.cfg.MaxSkew, r.cfg.DedupEvents, r.cfg.MaxItemsPerWindow)
 }
 
 // newIncarnation returns a random number that is not 0: see E in DESIGN.md 5.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 )
 
 const someEvents = "time,user,item,type,id\n" +
@@ -98,7 +99,11 @@ func TestAgainGoesOn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	file := write(t, filepath.Join(t.TempDir(), "events.csv"), someEvents)
 	must(t, "replay", "--data", data, file)
-	c := Config{Data: data}
+	c, err := loadConfig(&cobra.Command{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Data = data
 	var logs []string
 	for range 2 { // begun, and ended before anything was read
 		r, err := openReplay(t.Context(), environment{stderr: t.Output()}, &c, []string{file}, true)
@@ -117,6 +122,7 @@ func TestAgainGoesOn(t *testing.T) {
 	if status != exitDone || !strings.Contains(out, `"complete":false`) {
 		t.Errorf("while an import is unfinished: exit status %d, %s", status, out)
 	}
+	refused(t, "other settings", "replay", "--again", "--dedup-events=1000", "--data", data, file)
 	must(t, "replay", "--again", "--data", data, file)
 	if out := must(t, "counts", "--json", "--data", data); !strings.Contains(out, `"complete":true`) || !strings.Contains(out, `"value":4,`) {
 		t.Errorf("got %s", out)

@@ -74,7 +74,7 @@ func (l *logState) public() Log {
 // A log's row. Part of the format:
 //
 //	uvarint(version) uvarint(done) uvarint(started) uvarint(n), n × (uvarint(len) name)
-//	uvarint(partitions), for each: E(8, little-endian)
+//	uvarint(len) settings uvarint(partitions), for each: E(8, little-endian)
 const logVersion = 1
 
 func (l *Log) append(dst []byte) []byte {
@@ -86,6 +86,7 @@ func (l *Log) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, done)
 	dst = binary.AppendUvarint(dst, uint64(l.Started))
 	dst = appendStrings(dst, l.Names)
+	dst = appendString(dst, l.Settings)
 	dst = binary.AppendUvarint(dst, uint64(len(l.E)))
 	for _, e := range l.E {
 		dst = binary.LittleEndian.AppendUint64(dst, e)
@@ -106,6 +107,7 @@ func parseLog(key, value []byte) (Log, error) {
 	l.Done = d.uint(1) == 1
 	l.Started = int64(d.uint(math.MaxInt64))
 	l.Names = d.strings()
+	l.Settings = d.string()
 	n := d.uint(uint64(len(d.b)) / 8)
 	for range n {
 		l.E = append(l.E, d.uint64())

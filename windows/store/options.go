@@ -92,7 +92,10 @@ func (o *Options) pebble(logger *logger) *pebble.Options {
 		CacheSize:          o.CacheBytes,
 		FormatMajorVersion: pebble.FormatNewest,
 		Logger:             logger,
-		EventListener:      &pebble.EventListener{BackgroundError: logger.backgroundError},
+		EventListener: &pebble.EventListener{
+			BackgroundError: logger.backgroundError,
+			DataCorruption:  logger.corruption,
+		},
 
 		MemTableSize:                memtableBytes,
 		MemTableStopWritesThreshold: 4,
@@ -131,10 +134,13 @@ type Meta struct {
 // Log is one source of events whose position the store keeps: the journal, a
 // topic, or one import of files.
 type Log struct {
-	ID      windows.LogID
-	Names   []string // what to call it: of an import, its files
-	Started int64    // when it was begun, Unix ms: the timestamp of an import's records
-	E       []uint64 // of each partition: see windows.Position
-	Done    bool     // it has ended: it no longer counts for what is complete
-	Records int64    // that are in the store, whatever became of them
+	ID    windows.LogID
+	Names []string // what to call it: of an import, its files
+	// Settings are those that outcomes and limits follow, as text. They hold for the
+	// whole log: whoever goes on with it compares.
+	Settings string
+	Started  int64    // when it was begun, Unix ms: the timestamp of an import's records
+	E        []uint64 // of each partition: see windows.Position
+	Done     bool     // it has ended: it no longer counts for what is complete
+	Records  int64    // that are in the store, whatever became of them
 }

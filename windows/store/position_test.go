@@ -109,7 +109,7 @@ func TestSealsThatAreRefused(t *testing.T) {
 func TestLogIsBegunOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, testOptions(dir, 2))
-	first := Log{ID: testLog, Names: []string{"a.csv", "b.csv"}, Started: 5, E: []uint64{1, 2}}
+	first := Log{ID: testLog, Names: []string{"a.csv", "b.csv"}, Started: 5, Settings: "x=1", E: []uint64{1, 2}}
 	if _, err := s.Begin(first); err != nil {
 		t.Fatal(err)
 	}

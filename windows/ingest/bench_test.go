@@ -63,9 +63,9 @@ func cpuTime(b *testing.B) time.Duration {
 
 func decodeAll(d *decoder, c *chunk, f format) int {
 	for {
-		d.arena = c.arena
+		d.record.arena = c.arena
 		p := f.next(d, c.buf, c.pos, c.end, true, true)
-		c.arena = d.arena
+		c.arena = d.record.arena
 		if p.found == more {
 			return c.records
 		}

@@ -158,7 +158,7 @@ func (t *rows) decode(d *decoder, row []byte) {
 	r.reset()
 	valid := utf8.Valid(row)
 	n := 0
-	d.arena = eachCell(row, d.arena, func(column int, cell []byte) {
+	r.arena = eachCell(row, r.arena, func(column int, cell []byte) {
 		if n++; column >= len(t.columns) {
 			return
 		}

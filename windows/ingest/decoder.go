@@ -15,7 +15,6 @@ type decoder struct {
 
 	fast   fastJSON
 	strict strictJSON
-	arena  []byte // unescaped strings of the current chunk's records
 	record record
 }
 

@@ -4,15 +4,19 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // slack is how many bytes behind the last record of a buffer can be read: the
 // fast pass looks at eight or sixteen bytes at a time.
 const slack = 16
 
-// fastJSON reads an object of JSON in one pass if it is plain: values that are
-// strings without escapes, numbers, true, false or null. It gives up on everything
-// else, on whatever is wrong, and whenever it is in doubt.
+// fastJSON reads an object of JSON in one pass if it is plain: names without
+// escapes, and values that are strings, numbers, true, false or null. Strings with
+// escapes, and short arrays and objects that nobody asked for, it gives to the
+// strict library one by one. It gives up on everything else, on whatever is wrong,
+// and whenever it is in doubt.
 //
 // The objects of a stream are alike, so it remembers the names that it has seen,
 // each with the bytes that stood around it (`,"user":`), and which name came
@@ -135,10 +139,12 @@ func (f *fastJSON) decode(b []byte, pos int, r *record) (next int, ok bool) {
 				nonASCII |= w
 				i += 8
 			}
-			if b[i] != '"' {
-				return 0, false
-			}
 			v := b[from:i:i]
+			if b[i] != '"' {
+				if v, i, ok = r.unquote(b, from, i); !ok {
+					return 0, false
+				}
+			}
 			i++
 			switch l.field.kind {
 			case ignored:
@@ -254,6 +260,8 @@ func scalar(b []byte, i int, field *field, r *record) (next int, ok bool) {
 		return end, true
 	}
 	switch b[i] {
+	case '[', '{':
+		return nested(b, i, field)
 	case 't':
 		return literal("true", aBool)
 	case 'f':
@@ -271,6 +279,45 @@ func scalar(b []byte, i int, field *field, r *record) (next int, ok bool) {
 	}
 	r.set(field, kind, b[i:end:end])
 	return end, true
+}
+
+// maxNested is how long an array or object may be to be skipped by the fast pass:
+// short enough for its depth to be no question.
+const maxNested = 1000
+
+// nested skips an array or object, if it is one and nobody asked for it.
+func nested(b []byte, i int, field *field) (next int, ok bool) {
+	if field.kind != ignored {
+		return 0, false
+	}
+	end := i
+	for end < i+maxNested && end < len(b) && b[end] != '\n' {
+		end++
+	}
+	var n nesting
+	size := n.through(b[i:end], false) + 1
+	return i + size, size > 0 && jsontext.Value(b[i:i+size]).IsValid()
+}
+
+// unquote unescapes the string of JSON that begins at b[from]; i is where something
+// stands in it that is no plain text. end is where its closing quote is.
+func (r *record) unquote(b []byte, from, i int) (v []byte, end int, ok bool) {
+	for b[i] != '"' {
+		if b[i] == '\\' {
+			i++ // what is behind it is escaped
+		}
+		if b[i] < ' ' {
+			return nil, 0, false
+		}
+		i++
+	}
+	before := len(r.arena)
+	arena, err := jsontext.AppendUnquote(r.arena, b[from-1:i+1])
+	if err != nil {
+		return nil, 0, false
+	}
+	r.arena = arena
+	return arena[before:len(arena):len(arena)], i, true
 }
 
 func skipSpace(b []byte, i int) int {

@@ -574,6 +574,9 @@ func TestRealJSONIsReadAlike(t *testing.T) {
 		d := testDecoder("country")
 		fast, all := 0, 0
 		for line := range bytes.Lines(data) {
+			if all == 10_000 {
+				break // enough of a kind
+			}
 			if all++; agree(t, d, bytes.TrimSuffix(line, []byte{'\n'})) {
 				fast++
 			}

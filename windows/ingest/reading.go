@@ -106,9 +106,9 @@ func (r *reading) ended() bool { return r.eof || r.damage != "" }
 // next looks for the next record, and reads it if it is wanted.
 func (r *reading) next(f format) piece {
 	c, d := r.chunk, r.decoder
-	d.arena = c.arena
+	d.record.arena = c.arena
 	p := f.next(d, c.buf, c.pos, c.end, r.eof, r.number >= r.From)
-	c.arena = d.arena
+	c.arena = d.record.arena
 	return p
 }
 

@@ -16,7 +16,7 @@ const (
 )
 
 // record is what was read of one record. Its slices point into the buffer that it
-// was read from, or into the decoder's arena.
+// was read from, or into the arena.
 type record struct {
 	item, typ, user, id []byte
 	time                int64 // Unix ms
@@ -28,7 +28,9 @@ type record struct {
 	dropped             int    // texts that were too long
 	reason              string // why it is malformed; "" if it is not
 
-	clock clock // stays when the record is reset
+	// What stays when the record is reset.
+	clock clock
+	arena []byte // unescaped strings of the present chunk
 }
 
 func (r *record) reset() {

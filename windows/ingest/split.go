@@ -86,8 +86,7 @@ func (d *decoder) json(b []byte, from, to int) {
 }
 
 func (d *decoder) strictly(b []byte) {
-	d.record.reset()
-	d.arena = d.strict.decode(b, d.names, &d.record, d.arena)
+	d.strict.decode(b, d.names, &d.record)
 }
 
 // values is a format with objects that don't care for lines: in an array, or one

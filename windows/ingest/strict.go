@@ -21,79 +21,78 @@ type strictJSON struct {
 
 func (s *strictJSON) init() { s.dec = jsontext.NewDecoder(&s.buf) }
 
-// decode reads the only object in line into r. Strings with escapes go to arena.
-// What is wrong with the JSON outweighs what is wrong with a field.
-func (s *strictJSON) decode(line []byte, names map[string]*field, r *record, arena []byte) []byte {
+// decode reads the only object in line into r. What is wrong with the JSON
+// outweighs what is wrong with a field.
+func (s *strictJSON) decode(line []byte, names map[string]*field, r *record) {
+	r.reset()
 	line = bytes.Trim(line, " \t\r\n")
 	if len(line) == 0 || line[0] != '{' {
 		r.reason = reasonNotObject
 		if !utf8.Valid(line) {
 			r.reason = reasonUTF8
 		}
-		return arena
+		return
 	}
 	// The decoder parses in the buffer itself, and so do the slices that it gives.
 	s.buf = *bytes.NewBuffer(line)
 	s.dec.Reset(&s.buf)
-	arena, err := s.object(names, r, arena)
-	if err != nil {
+	if err := s.object(names, r); err != nil {
 		r.reason = s.reason(err, line, names)
-		return arena
+		return
 	}
 	if _, err := s.dec.ReadToken(); !errors.Is(err, io.EOF) {
 		r.reason = reasonAfter
 	}
 	r.check()
-	return arena
 }
 
 // object reads the object. Where it fails, it leaves in s.at whose value it read.
-func (s *strictJSON) object(names map[string]*field, r *record, arena []byte) ([]byte, error) {
+func (s *strictJSON) object(names map[string]*field, r *record) error {
 	s.at = ignoredField
 	if _, err := s.dec.ReadToken(); err != nil { // the opening brace
-		return arena, err
+		return err
 	}
 	for s.dec.PeekKind() == '"' {
 		quoted, err := s.dec.ReadValue()
 		if err != nil {
-			return arena, err
+			return err
 		}
 		name := quoted[1 : len(quoted)-1]
 		if bytes.IndexByte(name, '\\') >= 0 {
 			if s.name, err = jsontext.AppendUnquote(s.name[:0], quoted); err != nil {
-				return arena, err
+				return err
 			}
 			name = s.name
 		}
 		s.at = fieldOf(names, name)
-		if arena, err = s.value(s.at, r, arena); err != nil {
-			return arena, err
+		if err := s.value(s.at, r); err != nil {
+			return err
 		}
 		s.at = ignoredField
 	}
 	_, err := s.dec.ReadToken() // the closing brace, or what is wrong instead
-	return arena, err
+	return err
 }
 
-func (s *strictJSON) value(f *field, r *record, arena []byte) ([]byte, error) {
+func (s *strictJSON) value(f *field, r *record) error {
 	kind := s.dec.PeekKind()
 	if kind == '{' || kind == '[' {
 		r.set(f, anObject, nil)
-		return arena, s.dec.SkipValue()
+		return s.dec.SkipValue()
 	}
 	v, err := s.dec.ReadValue()
 	if err != nil {
-		return arena, err
+		return err
 	}
 	switch kind {
 	case '"':
 		text := []byte(v[1 : len(v)-1])
 		if f.kind != ignored && bytes.IndexByte(text, '\\') >= 0 {
-			from := len(arena)
-			if arena, err = jsontext.AppendUnquote(arena, v); err != nil {
-				return arena, err
+			from := len(r.arena)
+			if r.arena, err = jsontext.AppendUnquote(r.arena, v); err != nil {
+				return err
 			}
-			text = arena[from:len(arena):len(arena)]
+			text = r.arena[from:len(r.arena):len(r.arena)]
 		}
 		r.set(f, aString, text)
 	case '0':
@@ -107,7 +106,7 @@ func (s *strictJSON) value(f *field, r *record, arena []byte) ([]byte, error) {
 	default:
 		r.set(f, aBool, v)
 	}
-	return arena, nil
+	return nil
 }
 
 // reason says what is wrong with the JSON of line, and in which field.

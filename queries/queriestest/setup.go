@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"time"
 
 	"tidemark/queries"
 	"tidemark/sketches"
@@ -29,6 +30,7 @@ type Setup struct {
 	Live bool
 	// Watermark is that of a live log, Unix ms; 0: the log is history.
 	Watermark int64
+	Settling  time.Duration
 }
 
 // Plenty are limits that no test reaches by chance.
@@ -79,7 +81,12 @@ func (s Setup) Engine(tb testing.TB, events []windowstest.Event) *queries.Engine
 		Logger:     slog.New(slog.DiscardHandler),
 	})
 	split := windowstest.Split(hasher, events, s.Partitions, stamp)
-	cfg := queries.Config{Snapshot: store.Snapshot, Hasher: hasher, ViewTypes: s.ViewTypes, Dimensions: s.Dimensions}
+	for _, events := range split {
+		for i := range events { // an event has values of declared dimensions alone
+			events[i].Dims = events[i].Dims[:min(len(events[i].Dims), len(s.Dimensions))]
+		}
+	}
+	cfg := queries.Config{Snapshot: store.Snapshot, Hasher: hasher, ViewTypes: s.ViewTypes, Dimensions: s.Dimensions, Settling: s.Settling}
 	submit(tb, engine, split, s.Batch)
 	if s.Live {
 		tb.Cleanup(engine.Close)

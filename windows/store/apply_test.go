@@ -69,14 +69,14 @@ func snapshot(tb testing.TB, s *Store) *Snapshot {
 // drawEvents draws the records of a partition: few minutes, items and users, so
 // that everything meets, and now and then many users at once.
 func drawEvents(t *rapid.T, offset int64) []windows.Event {
-	n := rapid.IntRange(1, 60).Draw(t, "records")
+	n := rapid.IntRange(1, 25).Draw(t, "records")
 	var events []windows.Event
 	for range n {
 		m := windows.Minute(rapid.IntRange(1000, 1000+rapid.SampledFrom([]int{1, 3, 3000}).Draw(t, "spread")).Draw(t, "minute"))
 		typ := rapid.SampledFrom([]string{"view", "like", "Ж"}).Draw(t, "type")
 		item := rapid.SampledFrom([]string{"a", "A", "b", "c", "d", "e", "f", "a\x00b", "\u202e", "item"}).Draw(t, "item")
 		country := rapid.SampledFrom([]string{"DE", "AT", "FR", "IT"}).Draw(t, "country")
-		users := rapid.SampledFrom([]int{1, 1, 1, 15, 40, 1300}).Draw(t, "users")
+		users := rapid.SampledFrom([]int{1, 1, 1, 1, 1, 1, 1, 15, 40, 1300}).Draw(t, "users")
 		for range users {
 			user := rapid.IntRange(-1, 3000).Draw(t, "user")
 			e := recordOf(offset, m, typ, item, user, country)

@@ -17,7 +17,7 @@ import (
 // block: afterwards each partition has a number of whole seals, at least those
 // that were acknowledged, their names too; and the rest can be applied.
 func TestPowerCut(t *testing.T) {
-	const partitions, seals, cuts = 3, 30, 40
+	const partitions, seals, cuts = 3, 12, 24
 	sources := make([]*source, partitions)
 	for p := range sources {
 		sources[p] = newSource(p, sourceConfig{})
@@ -25,7 +25,7 @@ func TestPowerCut(t *testing.T) {
 		offset := int64(0)
 		for range seals {
 			var events []windows.Event
-			for range 200 {
+			for range 100 {
 				// New names in every seal, the same in all partitions.
 				events = append(events, recordOf(offset, windows.Minute(100+r.IntN(3)), "view", fmt.Sprint("item", offset/3+r.Int64N(100)), r.IntN(50)))
 				offset++

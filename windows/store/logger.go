@@ -59,6 +59,12 @@ func (l *logger) backgroundError(err error) {
 	l.log.Warn("writing in the background failed and is tried again", "err", err)
 }
 
+// corruption takes the news that a file is damaged. Whoever reads there gets an
+// error; that it is also told to the log lets the operator know which file.
+func (l *logger) corruption(info pebble.DataCorruptionInfo) {
+	l.log.Error("a file of the store is damaged: bring it back from a backup, or import again into a new folder", "file", info.Path, "err", info.Details)
+}
+
 func (l *logger) fail(err error) {
 	l.once.Do(func() {
 		switch {

@@ -52,7 +52,7 @@ func Open(opts Options) (*Store, error) {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
-		return nil, fmt.Errorf("open store in %s: %w", opts.Dir, err)
+		return nil, fmt.Errorf("open store in %s: %w", opts.Dir, openError(err))
 	}
 	return s, nil
 }
@@ -90,22 +90,22 @@ func (s *Store) exists() (bool, error) {
 }
 
 func (s *Store) openPebble() error {
-	db, err := pebble.Open(s.opts.Dir, s.opts.pebble(s.logger))
-	if err != nil {
-		return openError(err)
-	}
-	s.db = db
-	return nil
+	return s.logger.guard(func() error {
+		db, err := pebble.Open(s.opts.Dir, s.opts.pebble(s.logger))
+		s.db = db
+		return err
+	})
 }
 
-// openError says what an error of Pebble's Open means.
+// openError says what an error of Pebble means, and what to do about it.
 func openError(err error) error {
 	text := err.Error()
 	switch {
+	case errors.Is(err, ErrDamaged), errors.Is(err, ErrNoStore):
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES) && strings.Contains(text, "lock"),
 		strings.Contains(text, "lock held by current process"), strings.Contains(text, "lock already held"):
 		return fmt.Errorf("%w: another process holds it: stop that, or ask it (--server): %w", ErrHeld, err)
-	case pebble.IsCorruptionError(err):
+	case pebble.IsCorruptionError(err), errors.Is(err, fs.ErrNotExist), strings.Contains(text, "object size mismatch"):
 		return fmt.Errorf("%w: bring it back from a backup, or import again into a new folder: %w", ErrDamaged, err)
 	}
 	return err

@@ -9,12 +9,55 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"tidemark/windows"
 )
 
-// Content is the SHA-256 of a file's bytes as they are stored.
+// Content names what a file holds, as it is stored: the SHA-256 of the SHA-256 of
+// each of its pieces of 1 MiB, so that all cores can work on it: one alone would
+// need a quarter of the time of the import itself.
 type Content [sha256.Size]byte
+
+const pieceBytes = 1 << 20
+
+// contentOf reads a file of that size.
+func contentOf(ctx context.Context, file io.ReaderAt, size int64) (Content, error) {
+	sums := make([]Content, (size+pieceBytes-1)/pieceBytes)
+	errs := make([]error, min(len(sums), runtime.GOMAXPROCS(0)))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for w := range errs {
+		workers.Go(func() {
+			piece := make([]byte, pieceBytes)
+			for errs[w] == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(sums)) {
+					return
+				}
+				sums[i], errs[w] = contentOfPiece(ctx, file, i*pieceBytes, piece[:min(pieceBytes, size-i*pieceBytes)])
+			}
+		})
+	}
+	workers.Wait()
+	h := sha256.New()
+	for i := range sums {
+		h.Write(sums[i][:])
+	}
+	return Content(h.Sum(nil)), errors.Join(errs...)
+}
+
+func contentOfPiece(ctx context.Context, file io.ReaderAt, at int64, piece []byte) (Content, error) {
+	if err := context.Cause(ctx); err != nil {
+		return Content{}, err
+	}
+	if n, err := file.ReadAt(piece, at); n < len(piece) {
+		return Content{}, err // io.EOF if it has become shorter
+	}
+	return sha256.Sum256(piece), nil
+}
 
 // String returns the content as hexadecimal digits.
 func (c Content) String() string { return hex.EncodeToString(c[:]) }
@@ -104,11 +147,10 @@ func openInput(ctx context.Context, name string, stdin io.Reader, dir string) (*
 			return nil, fmt.Errorf("%s: is a folder; name its files", name)
 		}
 		if in.info.Mode().IsRegular() {
-			h := sha256.New()
-			if in.Size, err = copyWhile(ctx, h, f); err != nil {
+			in.Size = in.info.Size()
+			if in.Content, err = contentOf(ctx, f, in.Size); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			h.Sum(in.Content[:0])
 			return in, in.unchanged(f)
 		}
 	}
@@ -117,21 +159,25 @@ func openInput(ctx context.Context, name string, stdin io.Reader, dir string) (*
 
 // copyTo copies r into a file without a name in dir, so that nothing is left
 // behind however the program ends.
-func (in *input) copyTo(ctx context.Context, dir string, r io.Reader) error {
+func (in *input) copyTo(ctx context.Context, dir string, r io.Reader) (err error) {
 	spool, err := os.CreateTemp(dir, "import-*")
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", in.Name, err), spool.Close())
+		}
+	}()
 	if err := os.Remove(spool.Name()); err != nil {
-		return errors.Join(err, spool.Close())
+		return err
 	}
-	h := sha256.New()
-	if in.Size, err = copyWhile(ctx, io.MultiWriter(spool, h), r); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", in.Name, err), spool.Close())
+	if in.Size, err = copyWhile(ctx, spool, r); err != nil {
+		return err
 	}
-	h.Sum(in.Content[:0])
 	in.spool = spool
-	return nil
+	in.Content, err = contentOf(ctx, spool, in.Size)
+	return err
 }
 
 // copyWhile copies until ctx ends. A read that waits for standard input can't be

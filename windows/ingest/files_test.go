@@ -359,6 +359,38 @@ func TestLogNames(t *testing.T) {
 	}
 }
 
+// The content of a file is told apart at every byte, pieces and ends included.
+func TestContent(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 3*pieceBytes/16)
+	seen := make(map[Content]string)
+	add := func(name string, b []byte) {
+		c, err := contentOf(t.Context(), bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, ok := seen[c]; ok {
+			t.Errorf("%s is taken for %s", name, other)
+		}
+		seen[c] = name
+	}
+	for _, size := range []int{0, 1, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 3 * pieceBytes} {
+		add(fmt.Sprintf("%d bytes", size), content[:size])
+	}
+	for _, at := range []int{0, pieceBytes - 1, pieceBytes, 3*pieceBytes - 1} {
+		b := bytes.Clone(content)
+		b[at]++
+		add(fmt.Sprintf("another byte at %d", at), b)
+	}
+	if _, err := contentOf(t.Context(), bytes.NewReader(content), int64(len(content))+1); !errors.Is(err, io.EOF) {
+		t.Errorf("a file that became shorter: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errFailing)
+	if _, err := contentOf(ctx, bytes.NewReader(content), int64(len(content))); !errors.Is(err, errFailing) {
+		t.Errorf("called off: %v", err)
+	}
+}
+
 // Standard input and pipes are read twice all the same, and leave nothing behind.
 func TestWhatCannotBeReadTwice(t *testing.T) {
 	content := []byte("{\"item\":\"a\"}\n{\"item\":\"b\"}\n")

@@ -305,7 +305,9 @@ func (e *examiner) top(t *testing.T, by string) {
 	var a ranking
 	e.asker.ask(t, "/v1/top", s.query, &a)
 	s.checkRange(t, answer{Type: a.Type, From: a.From, To: a.To, Complete: a.Complete, Final: a.Final})
-	if a.By != by || !a.Certified {
+	// Where the last place is an estimate, somebody else may really be higher.
+	estimated := len(a.Items) > 0 && by == "viewers" && a.Items[len(a.Items)-1].Viewers.Method != "exact"
+	if a.By != by || !a.Certified && !estimated {
 		t.Errorf("%v: by %q, certified %t", s, a.By, a.Certified)
 	}
 	all := e.oracle.Items(s.question)

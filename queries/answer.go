@@ -27,9 +27,17 @@ type Extent struct {
 	Watermark *time.Time `json:"watermark"` // nil before the first event
 }
 
+// Texts are what the events said of an item last, "" where nothing.
+type Texts struct {
+	Title string `json:"title,omitempty"`
+	URL   string `json:"url,omitempty"`
+	Image string `json:"image,omitempty"`
+}
+
 // Subject is what an answer is about: the whole site where it names no item.
 type Subject struct {
 	Item      string   `json:"item,omitempty"`
+	Texts              // of Item
 	Together  []string `json:"together,omitempty"` // several items as if they were one
 	Type      string   `json:"type"`               // several are joined by commas
 	Dimension string   `json:"dimension,omitempty"`
@@ -69,34 +77,40 @@ type Value struct {
 // Answers is one answer for each item asked for, in the order asked.
 type Answers []Answer
 
-type severalAnswers struct {
-	Items []Answer `json:"items"`
-}
-
 // MarshalJSON writes one answer as it is, and several as {"items": […]}.
-func (a Answers) MarshalJSON() ([]byte, error) {
-	if len(a) == 1 {
-		return json.Marshal(a[0])
-	}
-	return json.Marshal(severalAnswers{a})
-}
+func (a Answers) MarshalJSON() ([]byte, error) { return marshalSeveral(a) }
 
 // UnmarshalJSON is the inverse of MarshalJSON.
 func (a *Answers) UnmarshalJSON(b []byte) error {
-	var several severalAnswers
-	if err := json.Unmarshal(b, &several); err != nil {
+	return unmarshalSeveral(b, (*[]Answer)(a))
+}
+
+func marshalSeveral[T any](answers []T) ([]byte, error) {
+	if len(answers) == 1 {
+		return json.Marshal(answers[0])
+	}
+	return json.Marshal(several[T]{answers})
+}
+
+func unmarshalSeveral[T any](b []byte, answers *[]T) error {
+	var all several[T]
+	if err := json.Unmarshal(b, &all); err != nil {
 		return err
 	}
-	if several.Items != nil {
-		*a = several.Items
+	if all.Items != nil {
+		*answers = all.Items
 		return nil
 	}
-	var one Answer
+	var one T
 	if err := json.Unmarshal(b, &one); err != nil {
 		return err
 	}
-	*a = Answers{one}
+	*answers = []T{one}
 	return nil
+}
+
+type several[T any] struct {
+	Items []T `json:"items"`
 }
 
 // TopAnswer is a ranking, of items, or of a dimension's values.
@@ -115,8 +129,8 @@ type TopAnswer struct {
 type Ranked struct {
 	Rank    int     `json:"rank"` // from 1
 	Item    string  `json:"item,omitempty"`
+	Texts           // of Item
 	Value   *string `json:"value,omitempty"` // instead of Item, in a ranking of values
-	Other   bool    `json:"other,omitempty"` // the value is the rest: none of this name
 	Views   Number  `json:"views"`
 	Viewers Number  `json:"viewers"`
 }

@@ -14,7 +14,7 @@ type Reply interface {
 }
 
 // Paths are the questions there are, as Ask knows them.
-var Paths = []string{"viewers", "counts", "top"}
+var Paths = []string{"viewers", "counts", "top", "outcomes", "items", "status"}
 
 // Ask answers the question that a path below /v1/ and its parameters make. now is
 // the present: the questions know no clock. A *Fault says what is wrong with the
@@ -37,6 +37,24 @@ func (e *Engine) Ask(ctx context.Context, path string, values url.Values, now ti
 			return nil, err
 		}
 		return e.Top(ctx, q)
+	case "outcomes":
+		q, err := p.outcomes()
+		if err != nil {
+			return nil, err
+		}
+		return e.Outcomes(ctx, q)
+	case "items":
+		q, err := p.items()
+		if err != nil {
+			return nil, err
+		}
+		return e.Items(ctx, q)
+	case "status":
+		p.known()
+		if p.err != nil {
+			return nil, p.err
+		}
+		return e.Status(ctx)
 	default:
 		return nil, malformed("", "no question %q; there are %s", path, strings.Join(Paths, ", "))
 	}
@@ -66,5 +84,21 @@ func (p *parameters) top() (TopQuestion, error) {
 	}
 	q.Dimension, q.Value, q.HasValue = p.dimension()
 	q.When = p.when(q.Zone)
+	return q, p.err
+}
+
+func (p *parameters) outcomes() (OutcomesQuestion, error) {
+	p.known("item", "from", "to", "last", "at", "tz")
+	q := OutcomesQuestion{Items: p.names("item", maxItemBytes, MaxItems), Zone: p.zone()}
+	q.When = p.when(q.Zone)
+	return q, p.err
+}
+
+func (p *parameters) items() (ItemsQuestion, error) {
+	p.known("prefix", "limit")
+	q := ItemsQuestion{Limit: p.number("limit", 1, MaxListed, 100)}
+	if p.has("prefix") && p.values.Get("prefix") != "" { // an empty one is that of every item
+		q.Prefix = p.one("prefix")
+	}
 	return q, p.err
 }

@@ -22,6 +22,8 @@ type Config struct {
 	// Settling is how long after the watermark has passed a minute an event can
 	// still be counted there: max_lateness + max_skew + a minute.
 	Settling time.Duration
+	// Version is this build's, for Status.
+	Version string
 }
 
 // Engine answers questions. It is safe for concurrent use.

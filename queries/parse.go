@@ -31,7 +31,11 @@ func (p *parameters) known(names ...string) {
 		if n := Nearest(name, names); n != "" {
 			nearest = fmt.Sprintf("; did you mean %s?", n)
 		}
-		p.fail(name, "unknown parameter%s Known here: %s", nearest, strings.Join(names, ", "))
+		known := strings.Join(names, ", ")
+		if known == "" {
+			known = "none"
+		}
+		p.fail(name, "unknown parameter%s Known here: %s", nearest, known)
 		return
 	}
 }

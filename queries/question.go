@@ -43,6 +43,19 @@ type TopQuestion struct {
 	Zone      *time.Location
 }
 
+// OutcomesQuestion is what Outcomes is asked.
+type OutcomesQuestion struct {
+	Items []string // none: all records
+	When  When
+	Zone  *time.Location
+}
+
+// ItemsQuestion is what Items is asked.
+type ItemsQuestion struct {
+	Prefix string // "" is that of every item
+	Limit  int    // 1 to MaxListed
+}
+
 // By is what a ranking goes by.
 type By string
 
@@ -59,6 +72,7 @@ const (
 	MaxBuckets = 10_000  // steps of one series
 	MaxCells   = 100_000 // steps of all series of an answer
 	MaxRanks   = 1_000   // places of a ranking
+	MaxListed  = 1_000   // known items listed at once
 	MaxValues  = 1_000   // values of a breakdown
 )
 

@@ -15,8 +15,8 @@ import (
 type Snapshot interface {
 	Close() error
 
-	// Span returns the minutes from the first to the last that anything is kept
-	// of; ok is false for an empty store.
+	// Span returns the minutes from the first to the last that events are counted
+	// in; ok is false if there are none.
 	Span() (r windows.Range, ok bool)
 	// Logs returns the logs that the store has taken from, oldest first.
 	Logs() []Log
@@ -31,6 +31,11 @@ type Snapshot interface {
 	ID(item string) (id uint32, ok bool, err error)
 	// Name is the inverse of ID.
 	Name(id uint32) (string, error)
+	// Items yields the items that begin with a prefix, in byte order, until yield
+	// returns false.
+	Items(prefix string, yield func(id uint32, name string) bool) error
+	// Texts returns the title, url and image of an item, empty where nothing was said.
+	Texts(id uint32) (windows.ItemInfo, error)
 
 	// Parts returns how many parts a stretch has.
 	Parts(at windows.Stretch) int
@@ -48,6 +53,8 @@ type Snapshot interface {
 	// highest of the items without a slot. typ has no dimension. It costs nothing
 	// where no part of the stretch overflowed.
 	Sketches(at windows.Stretch, typ windows.Series, yield func(windows.Part, *sketches.CountMin, *sketches.TopK) error) error
+	// Outcomes yields what became of the records of each part.
+	Outcomes(at windows.Stretch, yield func(windows.Part, windows.OutcomeCount) error) error
 }
 
 // Log is one log that the store has taken from.
@@ -66,6 +73,8 @@ type Windows interface {
 	// false, having yielded nothing, where the store has taken more since: then a
 	// newer snapshot is needed.
 	Read(partition int, stored windows.Pair, yield func(*windows.Content)) bool
+	// State returns where a partition stands.
+	State(partition int) windows.State
 }
 
 // Live is a log that is being read.

@@ -3,6 +3,7 @@ package queries
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -111,4 +112,44 @@ func (a *TopAnswer) subject() string {
 		return a.Dimension
 	}
 	return "item"
+}
+
+// Table has a row for each outcome and reason, of each item.
+func (a OutcomesAnswers) Table() Table {
+	t := Table{Columns: append([]string{"item", "outcome", "reason"}, numberColumns("records")...)}
+	for _, answer := range a {
+		for _, o := range answer.Outcomes {
+			t.Rows = append(t.Rows, append([]string{answer.Item, o.Outcome, o.Reason}, numberCells(o.Records)...))
+		}
+	}
+	return t
+}
+
+// Table has a row for each item.
+func (a *ItemsAnswer) Table() Table {
+	t := Table{Columns: []string{"item", "title", "url", "image"}}
+	for _, i := range a.Items {
+		t.Rows = append(t.Rows, []string{i.Item, i.Title, i.URL, i.Image})
+	}
+	return t
+}
+
+// Table has a row for each partition of each log.
+func (a *StatusAnswer) Table() Table {
+	t := Table{Columns: []string{"log", "done", "reading", "partition", "position", "sealed", "watermark", "open_windows"}}
+	for _, l := range a.Logs {
+		of := []string{strings.Join(l.Names, " "), strconv.FormatBool(l.Done), strconv.FormatBool(l.Reading)}
+		if len(l.Partitions) == 0 {
+			t.Rows = append(t.Rows, append(of, "", "", "", "", ""))
+		}
+		for _, p := range l.Partitions {
+			watermark := ""
+			if p.Watermark != nil {
+				watermark = p.Watermark.Format(time.RFC3339)
+			}
+			t.Rows = append(t.Rows, append(slices.Clone(of), strconv.Itoa(p.Partition),
+				strconv.FormatInt(p.Position, 10), strconv.FormatInt(p.Sealed, 10), watermark, strconv.Itoa(p.OpenWindows)))
+		}
+	}
+	return t
 }

@@ -62,6 +62,8 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 		ranked := Ranked{Rank: i + 1, Item: p.name, Views: p.views, Viewers: p.viewers}
 		if byValue {
 			ranked.Item, ranked.Value = "", &p.name
+		} else if ranked.Texts, err = v.texts(p.name); err != nil {
+			return nil, err
 		}
 		answer.Items = append(answer.Items, ranked)
 	}

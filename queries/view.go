@@ -59,6 +59,10 @@ type wanted struct {
 	tokens bool // the viewers too, not only the counts
 }
 
+var everyItem = wanted{series: ofNoDimension, whole: ofNoDimension}
+
+func ofNoDimension(s windows.Series) bool { return s.Dimension == "" }
+
 // maxTries bounds how often a view is begun again because a seal was stored
 // between the snapshot and the look at the windows. A partition cuts a few times a
 // minute at most while it keeps up, and a snapshot takes microseconds.
@@ -215,23 +219,24 @@ func (v *view) read(ctx context.Context, r windows.Range, s windows.Series, keys
 
 const (
 	// rowsPerSeek is how many rows are gone through while one key is looked for in
-	// one part: 0.3 µs against 3 µs, of which the trial costs a part again.
-	rowsPerSeek = 4
+	// one part: 0.1 µs against 0.7 µs.
+	rowsPerSeek = 7
 	// fewSeeks is not worth a trial.
 	fewSeeks = 1000
 )
 
 // scans decides whether a series is to be gone through for so many keys: if it has
-// few rows, for the seeks that are saved. It counts them as far as that.
+// few rows, for the seeks that are saved. It counts them as far as that, so that
+// all rows are gone through twice, with a seek for each part.
 func (v *view) scans(r windows.Range, s windows.Series, keys int) (bool, error) {
-	seeks := 0
+	parts := 0
 	for _, at := range plan(r) {
-		seeks += keys * v.snap.Parts(at)
+		parts += v.snap.Parts(at)
 	}
-	if seeks < fewSeeks {
+	left := rowsPerSeek * (keys - 2) * parts / 2
+	if keys*parts < fewSeeks || left <= 0 {
 		return false, nil
 	}
-	left := rowsPerSeek * seeks
 	for _, at := range plan(r) {
 		err := v.snap.Scan(at, s, func(windows.Part, uint32, windows.Row) error {
 			if left--; left < 0 {
@@ -371,8 +376,9 @@ func plan(r windows.Range) []windows.Stretch {
 // frozen is a copy of what a question wants of one window, or of a seal that
 // waits: a part that is not in the store.
 type frozen struct {
-	part   windows.Part
-	series map[windows.Series]*frozenSeries
+	part     windows.Part
+	series   map[windows.Series]*frozenSeries
+	outcomes []windows.OutcomeCount
 }
 
 type frozenSeries struct {
@@ -386,17 +392,17 @@ type frozenSeries struct {
 const liveParts = 1 << 31
 
 func (v *view) freeze(c *windows.Content, w wanted) {
-	if c.Empty() {
-		return
-	}
 	m := c.Minute()
-	v.kept = windows.Range{From: min(v.kept.From, m), To: max(v.kept.To, m+1)}
+	if !c.Empty() {
+		v.kept = windows.Range{From: min(v.kept.From, m), To: max(v.kept.To, m+1)}
+	}
 	if !w.within.mayHold(m) {
 		return
 	}
 	f := &frozen{
-		part:   windows.Part{Start: m, ID: liveParts + uint32(len(v.live))},
-		series: make(map[windows.Series]*frozenSeries),
+		part:     windows.Part{Start: m, ID: liveParts + uint32(len(v.live))},
+		series:   make(map[windows.Series]*frozenSeries),
+		outcomes: c.Outcomes(),
 	}
 	for _, s := range c.Series() {
 		if w.series(s) {

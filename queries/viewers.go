@@ -65,6 +65,9 @@ func (e *Engine) answer(ctx context.Context, q Question, viewers bool) (answers 
 			answer.Together = q.Items
 		case len(q.Items) > 0:
 			answer.Item = q.Items[i]
+			if answer.Texts, err = v.texts(q.Items[i]); err != nil {
+				return nil, err
+			}
 		}
 		if q.HasValue {
 			answer.Value = &q.Value

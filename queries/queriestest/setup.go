@@ -30,6 +30,8 @@ type Setup struct {
 	Live bool
 	// Watermark is that of a live log, Unix ms; 0: the log is history.
 	Watermark int64
+	// BrokenOff stores everything, but not that the log has come to its end.
+	BrokenOff bool
 	Settling  time.Duration
 }
 
@@ -100,7 +102,9 @@ func (s Setup) Engine(tb testing.TB, events []windowstest.Event) *queries.Engine
 	if err := engine.Finish(int64(len(events))); err != nil {
 		tb.Fatal(err)
 	}
-	store.Finish(log)
+	if !s.BrokenOff {
+		store.Finish(log)
+	}
 	return queries.New(cfg)
 }
 

@@ -32,6 +32,7 @@ type Store struct {
 	logs      []queries.Log
 	names     []string // by identifier
 	ids       map[string]uint32
+	infos     map[string]windows.ItemInfo
 	hasher    sketches.Hasher
 }
 
@@ -54,6 +55,7 @@ func NewStore(h sketches.Hasher) *Store {
 		positions: make(map[position]windows.Pair),
 		known:     make(map[windows.Series]bool),
 		ids:       make(map[string]uint32),
+		infos:     make(map[string]windows.ItemInfo),
 		names:     make([]string, firstID),
 		hasher:    h,
 	}
@@ -103,6 +105,11 @@ func (s *Store) Apply(seal *windows.Seal) error {
 			return true
 		})
 	}
+	for _, i := range seal.Items {
+		have := s.infos[i.Item]
+		have.Merge(i)
+		s.infos[i.Item] = have
+	}
 	return nil
 }
 
@@ -122,6 +129,7 @@ func (s *Store) Snapshot() (queries.Snapshot, error) {
 		parts:     s.parts,
 		series:    s.series,
 		names:     s.names,
+		infos:     maps.Clone(s.infos),
 	}, nil
 }
 
@@ -132,6 +140,7 @@ type snapshot struct {
 	parts     []part
 	series    []windows.Series
 	names     []string
+	infos     map[string]windows.ItemInfo
 	closed    bool
 }
 
@@ -144,10 +153,13 @@ func (n *snapshot) Close() error {
 }
 
 func (n *snapshot) Span() (windows.Range, bool) {
-	if len(n.parts) == 0 {
-		return windows.Range{}, false
+	r := windows.Range{From: windows.MaxMinute}
+	for _, p := range n.parts {
+		if !p.content.Empty() {
+			r = windows.Range{From: min(r.From, p.Start), To: max(r.To, p.Start+1)}
+		}
 	}
-	return windows.Range{From: n.parts[0].Start, To: n.parts[len(n.parts)-1].Start + 1}, true
+	return r, !r.Empty()
 }
 
 func (n *snapshot) Logs() []queries.Log { return n.logs }
@@ -170,6 +182,31 @@ func (n *snapshot) Name(id uint32) (string, error) {
 		return "", fmt.Errorf("no item %d", id)
 	}
 	return n.names[id], nil
+}
+
+func (n *snapshot) Items(prefix string, yield func(uint32, string) bool) error {
+	for _, name := range slices.Sorted(slices.Values(n.names[firstID:])) {
+		if strings.HasPrefix(name, prefix) && !yield(n.id([]byte(name)), name) {
+			break
+		}
+	}
+	return nil
+}
+
+func (n *snapshot) Texts(id uint32) (windows.ItemInfo, error) {
+	name, err := n.Name(id)
+	return n.infos[name], err
+}
+
+func (n *snapshot) Outcomes(at windows.Stretch, yield func(windows.Part, windows.OutcomeCount) error) error {
+	return n.in(at, func(p part) error {
+		for _, o := range p.content.Outcomes() {
+			if err := yield(p.Part, o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (n *snapshot) in(at windows.Stretch, yield func(part) error) error {

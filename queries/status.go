@@ -1,0 +1,94 @@
+package queries
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tidemark/windows"
+)
+
+// StatusAnswer says what there is to answer from.
+type StatusAnswer struct {
+	Version    string      `json:"version"`
+	ViewTypes  []string    `json:"view_types"`
+	Dimensions []string    `json:"dimensions"`
+	Types      []string    `json:"types"` // that were ever counted, at most MaxTypes
+	Kept       *Kept       `json:"kept"`  // nil: nothing yet
+	Logs       []LogStatus `json:"logs"`  // oldest first, at most MaxLogs
+}
+
+// Kept is from when on, and until when, there are answers.
+type Kept struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// LogStatus is how far a log has been read.
+type LogStatus struct {
+	Names      []string          `json:"names"`   // of an import, its files
+	Done       bool              `json:"done"`    // read to its end
+	Reading    bool              `json:"reading"` // by this process, now
+	Partitions []PartitionStatus `json:"partitions,omitempty"`
+}
+
+// PartitionStatus is how far a partition has been read.
+type PartitionStatus struct {
+	Partition   int        `json:"partition"`
+	Position    int64      `json:"position"` // the offset after the last record read
+	Sealed      int64      `json:"sealed"`   // the offset that seals have got to
+	Watermark   *time.Time `json:"watermark"`
+	OpenWindows int        `json:"open_windows"`
+}
+
+// MaxLogs is how many logs a status lists: the newest.
+const MaxLogs = 100
+
+// Status answers how things stand.
+func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
+	running := make(map[windows.LogID][]PartitionStatus)
+	for _, l := range e.cfg.Live {
+		running[l.Windows.Log()] = partitionsOf(l.Windows)
+	}
+	v, err := e.open(ctx, wanted{series: func(windows.Series) bool { return false }})
+	if err != nil {
+		return nil, err
+	}
+	defer v.close(&err)
+	answer = &StatusAnswer{
+		Version:    e.cfg.Version,
+		ViewTypes:  e.cfg.ViewTypes,
+		Dimensions: append([]string{}, e.cfg.Dimensions...),
+		Types:      []string{},
+		Logs:       []LogStatus{},
+	}
+	if !v.kept.Empty() {
+		answer.Kept = &Kept{v.kept.From.Time(), v.kept.To.Time()}
+	}
+	for _, g := range groupsOf(v.series(), []string{AllTypes}, slice{}) {
+		if g.series.Other == 0 && len(answer.Types) < MaxTypes {
+			answer.Types = append(answer.Types, g.name)
+		}
+	}
+	logs := v.snap.Logs()
+	for _, l := range logs[max(0, len(logs)-MaxLogs):] {
+		partitions, reading := running[l.ID]
+		answer.Logs = append(answer.Logs, LogStatus{
+			Names: append([]string{}, l.Names...), Done: l.Done, Reading: reading, Partitions: partitions,
+		})
+	}
+	return answer, nil
+}
+
+func partitionsOf(w Windows) []PartitionStatus {
+	partitions := make([]PartitionStatus, w.Partitions())
+	for p := range partitions {
+		s := w.State(p)
+		partitions[p] = PartitionStatus{Partition: p, Position: s.Next, Sealed: s.To.S, OpenWindows: s.Open}
+		if s.Watermark > 0 {
+			t := time.UnixMilli(s.Watermark).UTC()
+			partitions[p].Watermark = &t
+		}
+	}
+	return slices.Clip(partitions)
+}

@@ -16,13 +16,13 @@ func (j *Journal) Append(ctx context.Context, records []Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	r := requests.Get().(*request)
+	r := j.requests.get()
 	if err := r.encode(records, j.partitions, j.salt); err != nil {
-		r.release()
+		j.requests.put(r)
 		return err
 	}
 	if err := j.queue.put(r); err != nil {
-		r.release()
+		j.requests.put(r)
 		j.opts.Metrics.failed(err)
 		return err
 	}
@@ -32,7 +32,7 @@ func (j *Journal) Append(ctx context.Context, records []Record) error {
 			r.answer(records)
 		}
 		j.opts.Metrics.failed(err)
-		r.release()
+		j.requests.put(r)
 		return err
 	case <-ctx.Done():
 		return ctx.Err() // the writer has the request

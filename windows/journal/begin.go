@@ -73,20 +73,14 @@ func syncDir(fs vfs.FS, path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// makeDir makes a folder, and what lies above it, durably.
-func makeDir(fsys vfs.FS, path string) error {
-	if _, err := fsys.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
+// syncAbove makes the names of a folder and of what it lies in durable. It is for a
+// new journal: whoever has made a folder may have been killed before it was synced.
+// A folder that may not be opened was not made by this user.
+func syncAbove(fsys vfs.FS, path string) error {
+	for parent := fsys.PathDir(path); parent != path; path, parent = parent, fsys.PathDir(parent) {
+		if err := syncDir(fsys, parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
 	}
-	parent := fsys.PathDir(path)
-	if parent == path {
-		return nil // the root, or the folder that a relative name starts from
-	}
-	if err := makeDir(fsys, parent); err != nil {
-		return err
-	}
-	if err := fsys.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	return syncDir(fsys, parent)
+	return nil
 }

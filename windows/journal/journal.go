@@ -22,10 +22,11 @@ type Journal struct {
 	partitions int
 	lock       io.Closer
 
-	queue   *queue
-	writer  writer
-	closing chan struct{}
-	stopped chan struct{} // closed when the writer has ended
+	requests pool
+	queue    *queue
+	writer   writer
+	closing  chan struct{}
+	stopped  chan struct{} // closed when the writer has ended
 
 	trimming sync.Mutex // held by Trim, before mu
 	unsynced bool       // a segment was removed, and the folder not synced since
@@ -76,7 +77,7 @@ func (j *Journal) open() error {
 		close(j.stopped)
 		return j.loadReadOnly()
 	}
-	if err := makeDir(j.opts.FS, j.opts.Dir); err != nil {
+	if err := j.opts.FS.MkdirAll(j.opts.Dir, 0o700); err != nil {
 		return unavailable(err)
 	}
 	lock, err := j.opts.FS.Lock(j.opts.FS.PathJoin(j.opts.Dir, lockName))

@@ -139,7 +139,7 @@ const maxKept = 4 << 20
 // room returns size bytes of the batch's memory.
 func (b *Batch) room(size int) []byte {
 	if cap(b.buf) < size || cap(b.buf) > maxKept && size <= maxKept {
-		b.buf = make([]byte, max(size, readBytes))
+		b.buf = make([]byte, max(size, min(2*cap(b.buf), readBytes)))
 	}
 	return b.buf[:size]
 }

@@ -49,6 +49,10 @@ func (j *Journal) load() (err error) {
 	if len(sequences) == 0 {
 		return j.create()
 	}
+	// The last process may have been killed before it synced a name, or the lack of one.
+	if err := j.syncDir(); err != nil {
+		return err
+	}
 	found, last, err := j.inspect(sequences)
 	if err != nil {
 		return err
@@ -91,6 +95,9 @@ func (j *Journal) create() error {
 		return fmt.Errorf("%w: to make one, say how many partitions it is to have", ErrNoJournal)
 	}
 	if err := j.identify(newLogID(), j.opts.Partitions); err != nil {
+		return err
+	}
+	if err := syncAbove(j.opts.FS, j.opts.Dir); err != nil {
 		return err
 	}
 	h := header{id: j.id, sequence: 1, offsets: make([]int64, j.partitions)}

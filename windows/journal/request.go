@@ -27,12 +27,21 @@ type request struct {
 // maxPooled is the largest buffer that is kept for the next request.
 const maxPooled = 1 << 20
 
-var requests = sync.Pool{New: func() any { return &request{done: make(chan error, 1)} }}
+// pool keeps requests for the next ones. Each journal has its own, since a request
+// has a channel, and those of a synctest bubble may not leave it.
+type pool struct{ free sync.Pool }
 
-// release gives the request back. Nobody else may hold it.
-func (r *request) release() {
+func (p *pool) get() *request {
+	if r, ok := p.free.Get().(*request); ok {
+		return r
+	}
+	return &request{done: make(chan error, 1)}
+}
+
+// put gives a request back. Nobody else may hold it.
+func (p *pool) put(r *request) {
 	if cap(r.buf) <= maxPooled {
-		requests.Put(r)
+		p.free.Put(r)
 	}
 }
 

@@ -225,7 +225,11 @@ func (p *Partition) window(m Minute, offset int64) *Window {
 	}
 	w := p.open[m]
 	if w == nil {
-		w = newWindow(m, p.Hasher, p.Limits, p.Dimensions, offset)
+		items := 0
+		if before := p.open[p.newest]; before != nil && m > p.newest {
+			items = before.Items() // the minute before is a good guess
+		}
+		w = newWindow(m, p.Hasher, p.Limits, p.Dimensions, offset, items)
 		p.open[m] = w
 		p.newest = max(p.newest, m)
 		if p.History || m < p.to.F { // no watermark will close it

@@ -73,7 +73,7 @@ func (t *table) find(k key) (*slot, int) {
 // insert makes the slot of k, which has none. Slots move when the table grows.
 func (t *table) insert(k key, series uint32, name []byte) *slot {
 	if 4*(len(t.entries)+1) > 3*len(t.slots) {
-		t.grow()
+		t.resize(max(minSlots, 2*len(t.slots)))
 	}
 	i := t.home(k.hash)
 	for t.slots[i].hash != 0 {
@@ -87,9 +87,19 @@ func (t *table) insert(k key, series uint32, name []byte) *slot {
 	return s
 }
 
-func (t *table) grow() {
+// reserve makes room for so many items in an empty table.
+func (t *table) reserve(items int) {
+	n := minSlots
+	for 3*n < 4*items {
+		n *= 2
+	}
+	t.resize(n)
+	t.entries = make([]entry, 0, items)
+}
+
+// resize moves the slots into a table of n, a power of two.
+func (t *table) resize(n int) {
 	old, oldRefs := t.slots, t.refs
-	n := max(minSlots, 2*len(old))
 	t.slots, t.refs, t.mask = make([]slot, n), make([]uint32, n), uint64(n-1)
 	for k := range old {
 		if old[k].hash == 0 {

@@ -136,3 +136,93 @@ func written(s *Store) uint64 {
 	}
 	return n
 }
+
+// BenchmarkRows reads one item, another each time, over so many minutes of 10,000
+// events; and the highest items of them.
+func BenchmarkRows(b *testing.B) {
+	s, err := Open(testOptions(b.TempDir(), 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	begin(b, s)
+	const minutes = 1440
+	seals, _ := benchSeals(b, minutes, 10_000, 100_000, 60)
+	for _, seal := range seals {
+		if err := s.Apply(seal); err != nil {
+			b.Fatal(err)
+		}
+	}
+	n, err := s.Snapshot()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close()
+	view := windows.Series{Type: "view"}
+	var ids []uint32
+	for i := range 5000 {
+		id, ok, err := n.ID(fmt.Sprintf("item-%06d", i*7))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if ok {
+			ids = append(ids, id)
+		}
+	}
+	for _, count := range []int{60, minutes} {
+		at := windows.Stretch{Range: windows.Range{From: 29_000_000, To: windows.Minute(29_000_000 + count)}}
+		b.Run(fmt.Sprintf("item-%d-minutes", count), func(b *testing.B) {
+			rows, before := 0, cpu()
+			for i := range b.N {
+				if err := n.Rows(at, view, windows.Item, ids[i%len(ids)], func(windows.Part, windows.Row) error {
+					rows++
+					return nil
+				}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N)/1e3, "cpu-µs/op")
+			b.ReportMetric(float64(rows)/float64(b.N), "rows/op")
+		})
+		b.Run(fmt.Sprintf("lists-%d-minutes", count), func(b *testing.B) {
+			before := cpu()
+			for range b.N {
+				if err := n.Lists(at, view, func(windows.Part, windows.TopList) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N)/1e3, "cpu-µs/op")
+		})
+	}
+}
+
+// BenchmarkEncode makes the blocks of a seal, names known, and writes nothing.
+func BenchmarkEncode(b *testing.B) {
+	for _, events := range []int{1_000_000, 10_000, 10} {
+		b.Run(fmt.Sprintf("%d-events", events), func(b *testing.B) {
+			s, err := Open(testOptions(b.TempDir(), 1))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			seals, rows := benchSeals(b, max(1, 10_000/events), events, 1_000_000, 1000)
+			for range b.N + 1 {
+				batch := s.db.NewBatch()
+				if _, err := s.encode(seals[0].Partials, 1, batch); err != nil {
+					b.Fatal(err)
+				}
+				batch.Close()
+			}
+			b.StopTimer()
+			before := cpu()
+			for range b.N {
+				batch := s.db.NewBatch()
+				if _, err := s.encode(seals[0].Partials, 1, batch); err != nil {
+					b.Fatal(err)
+				}
+				batch.Close()
+			}
+			b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N)/float64(rows), "cpu-ns/row")
+		})
+	}
+}

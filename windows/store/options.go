@@ -40,7 +40,7 @@ const (
 	DefaultCacheBytes = 64 << 20
 	// MaxPartitions is the largest number of partitions of a store.
 	MaxPartitions = 1 << 12
-	// MemtableBytes is how much is kept in memory before it is written as a file.
+	// memtableBytes is how much is kept in memory before it is written as a file.
 	// Up to four are held while the disk is slow.
 	memtableBytes = 32 << 20
 )
@@ -87,9 +87,11 @@ func (o Options) withDefaults() (Options, error) {
 // blocks that come in the order of time and are never rewritten.
 func (o *Options) pebble(logger *logger) *pebble.Options {
 	p := &pebble.Options{
-		FS:                 o.FS,
-		ReadOnly:           o.ReadOnly,
-		CacheSize:          o.CacheBytes,
+		FS:       o.FS,
+		ReadOnly: o.ReadOnly,
+		// Memtables are booked against the cache: of one of 64 MB nothing would be
+		// left while one of them is filled and one is written.
+		CacheSize:          o.CacheBytes + 2*memtableBytes,
 		FormatMajorVersion: pebble.FormatNewest,
 		Logger:             logger,
 		EventListener: &pebble.EventListener{

@@ -80,7 +80,7 @@ func benchmarkDecode(b *testing.B, data []byte, f format, want int) {
 	b.Helper()
 	d := testDecoder()
 	c := newPool(4).make()
-	c.buf = append(data, make([]byte, slack)...)
+	c.buf = append(bytes.Clone(data), make([]byte, slack)...)
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	defer perEvent(b, want)()

@@ -231,7 +231,8 @@ func TestFastAndStrictAgree(t *testing.T) {
 				space = spaces.Draw(t, "space")
 			}
 			flaw := rapid.IntRange(-8, len(shape)-1).Draw(t, "flaw")
-			line := space + "{"
+			var line strings.Builder
+			line.WriteString(space + "{")
 			for i, name := range shape {
 				value := plain.Draw(t, "value")
 				if name == "title" && value == "null" {
@@ -244,12 +245,12 @@ func TestFastAndStrictAgree(t *testing.T) {
 					}
 				}
 				if i > 0 {
-					line += "," + space
+					line.WriteString("," + space)
 				}
-				line += `"` + name + `"` + space + ":" + space + value
+				line.WriteString(`"` + name + `"` + space + ":" + space + value)
 			}
-			line += space + "}"
-			if all++; agree(t, d, []byte(line)) {
+			line.WriteString(space + "}")
+			if all++; agree(t, d, []byte(line.String())) {
 				fasts++
 			}
 		}

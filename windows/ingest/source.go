@@ -33,7 +33,7 @@ type rawReader struct {
 func (r *rawReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	r.read.Add(int64(n))
-	if err != nil && err != io.EOF { //nolint:errorlint // a reader returns io.EOF itself
+	if err != nil && err != io.EOF {
 		r.err = err
 	}
 	return n, err

@@ -64,8 +64,7 @@ fuzz: ## each fuzz target for FUZZTIME
 
 .PHONY: bench
 bench: ## the figures of the README, as a table; raw lines for benchstat in bench.txt
-	@go test -run '^$$' -bench . -benchmem ./... | tee bench.txt
-	@$(TOOL) benchstat bench.txt
+	@.ci/bench bench.txt
 
 .PHONY: soak
 soak: ## hours: fuzzing, and tests of properties, each much longer and with fresh seeds

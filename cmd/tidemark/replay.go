@@ -143,7 +143,7 @@ func (r *replay) settings() string {
 		meta.ViewTypes[0], strings.Join(meta.Dimensions, ","), r.cfg.Rules, r.cfg.Lateness, r.cfg.MaxSkew, r.cfg.DedupEvents, r.cfg.MaxItemsPerWindow)
 }
 
-// newIncarnation returns a random number that is not 0: see E in DESIGN.md 5.
+// newIncarnation returns a random number that is not 0: the E of a windows.Position.
 func newIncarnation() uint64 {
 	for {
 		var b [8]byte

@@ -14,10 +14,10 @@ type ordered struct {
 // radixFrom is the number of elements from which a radix sort wins (measured).
 const radixFrom = 128
 
-// sortRows sorts by key. tmp is scratch, and returned for the next time.
+// sortRows sorts by key; equal keys stay in their order. tmp is scratch, and returned for the next time.
 func sortRows(rows, tmp []ordered) []ordered {
 	if len(rows) < radixFrom {
-		slices.SortFunc(rows, func(a, b ordered) int { return cmp.Compare(a.key, b.key) })
+		slices.SortStableFunc(rows, func(a, b ordered) int { return cmp.Compare(a.key, b.key) })
 		return tmp
 	}
 	// Only the bytes that are not the same in all keys are sorted by: of a million

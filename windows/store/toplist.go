@@ -1,9 +1,7 @@
 package store
 
 import (
-	"cmp"
 	"encoding/binary"
-	"slices"
 
 	"tidemark/windows"
 )
@@ -108,14 +106,21 @@ func (l *topList) show(out *windows.TopList) {
 	out.MaxEvents, out.MaxReached = l.maxEvents, l.maxReached
 }
 
-// topBuilder finds the highest items of a series among all that are added.
+// topBuilder finds the highest items of a series among all that are added, which
+// come in the order of their ids.
 type topBuilder struct {
 	list  topList
 	all   int    // that were added
 	floor uint64 // no item below it is worth a look
+
+	order, orderTmp []ordered // scratch
+	sorted          []topItem
 }
 
-func (t *topBuilder) reset() { *t = topBuilder{list: topList{items: t.list.items[:0]}} }
+func (t *topBuilder) reset() {
+	t.list = topList{items: t.list.items[:0]}
+	t.all, t.floor = 0, 0
+}
 
 func (t *topBuilder) add(it topItem) {
 	t.all++
@@ -134,16 +139,27 @@ func (t *topBuilder) leave(it topItem) {
 	t.list.maxReached = max(t.list.maxReached, it.reached)
 }
 
+// prune sorts what is listed and leaves all but the highest. Equal counts stay in
+// the order of ids: the sort is stable, and what was listed before has lower ids
+// than what came since. Counts are few bytes, so sorting by them is few passes.
 func (t *topBuilder) prune() {
-	slices.SortFunc(t.list.items, compareTop)
-	if len(t.list.items) <= topItems {
-		return
+	t.order = t.order[:0]
+	for i, it := range t.list.items {
+		t.order = append(t.order, ordered{key: ^rowKey(it.events), at: uint32(i)})
 	}
-	for _, it := range t.list.items[topItems:] {
-		t.leave(it)
+	t.orderTmp = sortRows(t.order, t.orderTmp)
+	t.sorted = t.sorted[:0]
+	for i, o := range t.order {
+		if i < topItems {
+			t.sorted = append(t.sorted, t.list.items[o.at])
+		} else {
+			t.leave(t.list.items[o.at])
+		}
 	}
-	t.list.items = t.list.items[:topItems]
-	t.floor = t.list.items[topItems-1].events
+	t.list.items, t.sorted = t.sorted, t.list.items
+	if len(t.list.items) == topItems {
+		t.floor = t.list.items[topItems-1].events
+	}
 }
 
 // finish ends the list, and reports whether it is worth storing: a short one is
@@ -151,13 +167,6 @@ func (t *topBuilder) prune() {
 func (t *topBuilder) finish() (*topList, bool) {
 	t.prune()
 	return &t.list, t.all > topItems
-}
-
-func compareTop(a, b topItem) int {
-	if a.events != b.events {
-		return cmp.Compare(b.events, a.events)
-	}
-	return cmp.Compare(a.id, b.id)
 }
 
 func zigzag(x int64) uint64   { return uint64(x)<<1 ^ uint64(x>>63) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -58,9 +57,6 @@ func contentOfPiece(ctx context.Context, file io.ReaderAt, at int64, piece []byt
 	}
 	return sha256.Sum256(piece), nil
 }
-
-// String returns the content as hexadecimal digits.
-func (c Content) String() string { return hex.EncodeToString(c[:]) }
 
 // Source is a file of an import.
 type Source struct {

@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -50,11 +52,63 @@ func newRows(b []byte, eof bool, names map[string]*field) (t *rows, next int, it
 }
 
 func (t *rows) next(d *decoder, b []byte, pos, end int, eof, wanted bool) piece {
+	if wanted && !t.skipping {
+		if next, ok := t.plain(b, pos, end, &d.record); ok {
+			return piece{next: next}
+		}
+	}
 	p := t.split(b[:end], pos, eof)
 	if wanted && p.found == aRecord {
 		t.decode(d, b[p.from:p.to])
 	}
 	return p
+}
+
+// plain reads the row at b[pos] in one pass, if it is complete, right and without
+// quotes. It returns where the next one begins, or false.
+func (t *rows) plain(b []byte, pos, end int, r *record) (next int, ok bool) {
+	r.reset()
+	var (
+		nonASCII uint64
+		column   int
+		from     = pos // of the cell
+	)
+	for i := pos; i < end; i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		nonASCII |= w
+		for m := zeros(w^','*ones) | zeros(w^'\n'*ones) | zeros(w^'"'*ones); m != 0; m &= m - 1 {
+			at := i + bits.TrailingZeros64(m)/8
+			if at >= end || b[at] == '"' || column == len(t.columns) {
+				return 0, false
+			}
+			last := b[at] == '\n'
+			cell := b[from:at:at]
+			if last && len(cell) > 0 && cell[len(cell)-1] == '\r' {
+				cell = cell[:len(cell)-1]
+			}
+			if last && column == 0 && len(cell) == 0 {
+				return 0, false // no row at all
+			}
+			r.set(t.columns[column], aCell, cell)
+			column++
+			from = at + 1
+			if !last {
+				continue
+			}
+			if column < len(t.columns) || at-pos > MaxRecord || nonASCII&highs != 0 && !utf8.Valid(b[pos:at]) {
+				return 0, false
+			}
+			r.check()
+			return from, r.reason == ""
+		}
+	}
+	return 0, false
+}
+
+// zeros returns the high bit of each byte of w that is 0, and no other.
+func zeros(w uint64) uint64 {
+	const low = ^uint64(highs)
+	return ^(((w & low) + low) | w | low)
 }
 
 // split looks for the next row.

@@ -58,28 +58,27 @@ func (d *decoder) emit(c *chunk, offset int64) {
 		}
 	}
 	ev := c.add(d.route(offset, user, id, r))
-	ev.Offset, ev.Stamp = offset, d.stamp
 	if r.reason != "" {
 		*ev = windows.Event{Offset: offset, Stamp: d.stamp, Reason: r.reason, Outcome: windows.Malformed}
 		return
 	}
-	ev.Time = d.stamp
-	if r.timed {
+	*ev = windows.Event{
+		Offset: offset, Stamp: d.stamp, Time: d.stamp,
+		Item: r.item, Type: r.typ,
+		ItemHash: d.hasher.Item(r.item),
+		User:     user, HasUser: len(r.user) > 0,
+		ID: id, HasID: len(r.id) > 0,
+	}
+	if r.hasTime {
 		ev.Time = r.time
 	}
-	ev.Item, ev.Type = r.item, r.typ
 	if len(r.typ) == 0 {
 		ev.Type = d.typ
 	}
-	ev.Dims, ev.Info = nil, nil
-	if r.broken {
+	if r.hasDims {
 		ev.Dims = c.keepDims(r.dims)
 	}
-	if r.informs {
+	if r.hasInfo {
 		ev.Info = c.keepInfo(r.info)
 	}
-	ev.ItemHash = d.hasher.Item(r.item)
-	ev.User, ev.HasUser = user, len(r.user) > 0
-	ev.ID, ev.HasID = id, len(r.id) > 0
-	ev.Reason, ev.Outcome = "", windows.Counted
 }

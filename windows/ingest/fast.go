@@ -70,8 +70,8 @@ func (f *fastJSON) forget() {
 	f.head = newLead(nobody, ignoredField)
 }
 
-// newLead returns the lead of a name whose text is not known: an end of line,
-// which is not inside a plain object and therefore never found.
+// newLead returns the lead of a name whose text is not known: an end of line, which
+// no value comes after.
 func newLead(name uint8, f *field) lead {
 	return lead{lo: '\n', loMask: 0xff, name: name, next: nobody, field: f}
 }

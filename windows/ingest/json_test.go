@@ -126,7 +126,7 @@ func show(r *record) string {
 			fmt.Fprintf(&b, " %s=%s", f.name, f.value)
 		}
 	}
-	if r.timed {
+	if r.hasTime {
 		fmt.Fprintf(&b, " time=%d", r.time)
 	}
 	if r.dropped > 0 {

@@ -20,9 +20,9 @@ const (
 type record struct {
 	item, typ, user, id []byte
 	time                int64 // Unix ms
-	timed               bool  // has a time of its own
-	informs             bool  // info is not empty
-	broken              bool  // dims are not empty: it counts in breakdowns too
+	hasTime             bool  // has a time of its own
+	hasInfo             bool  // info is not empty
+	hasDims             bool  // dims are not empty: it counts in breakdowns too
 	dims                [][]byte
 	info                windows.Info
 	dropped             int    // texts that were too long
@@ -35,13 +35,13 @@ type record struct {
 
 func (r *record) reset() {
 	r.item, r.typ, r.user, r.id = nil, nil, nil, nil
-	r.time, r.timed, r.dropped, r.reason = 0, false, 0, ""
-	if r.informs {
-		r.info, r.informs = windows.Info{}, false
+	r.time, r.hasTime, r.dropped, r.reason = 0, false, 0, ""
+	if r.hasInfo {
+		r.info, r.hasInfo = windows.Info{}, false
 	}
-	if r.broken {
+	if r.hasDims {
 		clear(r.dims)
-		r.broken = false
+		r.hasDims = false
 	}
 }
 
@@ -87,14 +87,16 @@ func (r *record) set(f *field, kind valueKind, v []byte) {
 func (r *record) setTime(f *field, kind valueKind, v []byte) {
 	var reason string
 	switch {
-	case kind == aString || kind == aCell && !isNumber(v):
+	case kind == aString:
 		r.time, reason = r.clock.parse(v)
-	case kind == anInt || kind == aNumber || kind == aCell:
+	case kind == aCell:
+		r.time, reason = r.clock.parseCell(v)
+	case kind == anInt || kind == aNumber:
 		r.time, reason = parseMillis(v)
 	default:
 		reason = f.wrong
 	}
-	r.timed = true
+	r.hasTime = true
 	if reason != "" {
 		r.fail(reason)
 	}
@@ -122,13 +124,13 @@ func (r *record) setText(f *field, v []byte) {
 	case idField:
 		r.id = v
 	case titleField:
-		r.info.Title, r.informs = v, true
+		r.info.Title, r.hasInfo = v, true
 	case urlField:
-		r.info.URL, r.informs = v, true
+		r.info.URL, r.hasInfo = v, true
 	case imageField:
-		r.info.Image, r.informs = v, true
+		r.info.Image, r.hasInfo = v, true
 	case dimensionField:
-		r.dims[f.dimension], r.broken = v, true
+		r.dims[f.dimension], r.hasDims = v, true
 	default:
 	}
 }

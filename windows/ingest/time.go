@@ -21,16 +21,24 @@ const (
 // parseMillis reads Unix milliseconds, written as a number of JSON. A fraction is
 // cut off: some languages write 1767225600000.25 for want of integers.
 func parseMillis(v []byte) (ms int64, reason string) {
-	if len(v) <= 15 {
-		for _, c := range v {
-			if c -= '0'; c > 9 {
-				return parseNumber(v)
-			}
-			ms = ms*10 + int64(c)
-		}
+	if ms, ok := digits(v); ok {
 		return checkMillis(ms)
 	}
 	return parseNumber(v)
+}
+
+// digits reads 1 to 15 digits without a leading zero.
+func digits(v []byte) (n int64, ok bool) {
+	if len(v) == 0 || len(v) > 15 || v[0] == '0' && len(v) > 1 {
+		return 0, false
+	}
+	for _, c := range v {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+	}
+	return n, true
 }
 
 func parseNumber(v []byte) (ms int64, reason string) {
@@ -58,6 +66,17 @@ func checkMillis(ms int64) (int64, string) {
 type clock struct {
 	date [10]byte // 2006-01-02
 	ms   int64    // since 1970
+}
+
+// parseCell reads a time as CSV has it: in either form.
+func (c *clock) parseCell(v []byte) (ms int64, reason string) {
+	if ms, ok := digits(v); ok {
+		return checkMillis(ms)
+	}
+	if isNumber(v) {
+		return parseNumber(v)
+	}
+	return c.parse(v)
 }
 
 // parse reads a time of RFC 3339 with a zone, to the millisecond: what is

@@ -125,7 +125,7 @@ func faultAt(t *testing.T, from int, cause error, until func(from, n int) bool) 
 			}
 		}
 		for err := errUntried; err != nil; err = w.append(j, w.group(rng, 3, 1500)) {
-			if err != errUntried && !errors.Is(err, cause) {
+			if !errors.Is(err, errUntried) && !errors.Is(err, cause) {
 				t.Fatalf("append: %v", err)
 			}
 			time.Sleep(retryMost)

@@ -36,6 +36,7 @@ var malformed = []struct {
 	{name: "fewer records than said", count: 2, shares: 1, body: []byte{0, 0, 2, 0, 0}, next: []int64{0, 0}},
 	{name: "more records than said", count: 1, shares: 1, body: []byte{0, 0, 1, 0, 0, 0, 0}, next: []int64{0, 0}},
 	{name: "a record that no share tells of", count: 1, shares: 0, body: []byte{0, 0}, next: []int64{0, 0}},
+	{name: "no record, where one is said", count: 1, shares: 1, body: []byte{0, 0, 0}, next: []int64{0, 0}},
 	{name: "a record of no partition", count: 1, shares: 1, body: []byte{0, 0, 1, 2, 0}, next: []int64{0, 0}},
 	{name: "a payload longer than the group", count: 1, shares: 1, body: []byte{0, 0, 1, 0, 1}, next: []int64{0, 0}},
 	{name: "a payload of endless length", count: 1, shares: 1, body: append([]byte{0, 0, 1, 0}, bytes.Repeat([]byte{0xff}, 9)...), next: []int64{0, 0}},
@@ -72,11 +73,11 @@ func TestMalformedGroups(t *testing.T) {
 		if (err == nil) != c.valid {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if _, err := d.decode(b, fuzzPosition+1); err != errNoGroup {
+		if _, err := d.decode(b, fuzzPosition+1); !errors.Is(err, errNoGroup) {
 			t.Errorf("%s: at another position: %v", c.name, err)
 		}
 		other := decoder{salt: 6, partitions: 2}
-		if _, err := other.decode(b, fuzzPosition); err != errNoGroup {
+		if _, err := other.decode(b, fuzzPosition); !errors.Is(err, errNoGroup) {
 			t.Errorf("%s: in another journal: %v", c.name, err)
 		}
 	}

@@ -154,7 +154,7 @@ func (g *group) take(next, from []int64, into []Record) ([]Record, error) {
 			return into, fmt.Errorf("partition %d goes on at offset %d, where %d was to come", s.partition, s.first, next[s.partition])
 		}
 	}
-	b, read := g.records, uint32(0)
+	b, read, told := g.records, uint32(0), uint64(0)
 	for ; len(b) > 0; read++ {
 		partition, length, w := recordHead(b)
 		if w == 0 || partition >= uint64(len(next)) || length > uint64(len(b)-w) {
@@ -172,10 +172,10 @@ func (g *group) take(next, from []int64, into []Record) ([]Record, error) {
 		if next[s.partition] != s.first+int64(s.count) {
 			return into, fmt.Errorf("partition %d has %d records in a group that says %d", s.partition, next[s.partition]-s.first, s.count)
 		}
-		read -= s.count
+		told += uint64(s.count)
 	}
-	if read != 0 {
-		return into, errors.New("a group has records that its table does not tell of")
+	if told != uint64(g.count) || read != g.count {
+		return into, fmt.Errorf("a group that says %d records has %d, and %d by its table", g.count, read, told)
 	}
 	return into, nil
 }

@@ -31,7 +31,7 @@ func (j *Journal) Hash(ctx context.Context, partition int, offset int64) (uint64
 	}
 	r := j.readerLocked(from)
 	j.mu.RUnlock()
-	defer r.Close()
+	defer r.closeFile()
 	var b Batch
 	if err := r.Next(ctx, &b); err != nil {
 		return 0, err

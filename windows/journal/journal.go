@@ -135,7 +135,8 @@ func (j *Journal) replace(s *segment) {
 	if last := len(segments) - 1; segments[last].sequence == s.sequence {
 		segments = segments[:last]
 	}
-	j.segments = append(segments, s)
+	segments = append(segments, s)
+	j.segments = segments
 	j.opts.Metrics.kept(len(j.segments))
 }
 

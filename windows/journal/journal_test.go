@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -301,6 +303,13 @@ func TestOnDisk(t *testing.T) {
 		must(t, j.Trim(t.Context(), j.Ends(), time.Now().Add(time.Hour)))
 		must(t, w.check(j))
 		must(t, j.Close())
+	}
+	open, err := filepath.Glob("/proc/self/fd/*")
+	must(t, err)
+	for _, f := range open {
+		if path, err := os.Readlink(f); err == nil && strings.HasPrefix(path, o.Dir) {
+			t.Errorf("%s is still open", path)
+		}
 	}
 }
 

@@ -161,7 +161,7 @@ func (r *Reader) read(data []byte, s *segment) error {
 	switch {
 	case n == len(data):
 		return nil
-	case err == nil || err == io.EOF:
+	case err == nil || errors.Is(err, io.EOF):
 		return fmt.Errorf("read journal: %w", s.damaged(r.position+int64(n), errors.New("the file ends there")))
 	default:
 		return fmt.Errorf("read journal: %w", err)

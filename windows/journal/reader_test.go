@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 )
 
@@ -146,6 +148,32 @@ func TestReaderWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A reader that keeps up is served from memory.
+func TestRecentIsInMemory(t *testing.T) {
+	fs := newFaults(vfs.NewMem())
+	o := options(fs)
+	o.Partitions = 1
+	j := open(t, o)
+	r, err := j.NewReader([]int64{0})
+	must(t, err)
+	defer r.Close()
+	fs.set(func(_ int, op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt || op.Kind == errorfs.OpOpen {
+			t.Errorf("read from the disk: %s", op.Path)
+		}
+		return nil
+	})
+	var b Batch
+	for i := range 50 { // some segments, and rounds of the ring
+		must(t, j.Append(t.Context(), payloads(0, strings.Repeat("x", 20*i))))
+		must(t, r.Next(t.Context(), &b))
+		if len(b.Records) != 1 || len(b.Records[0].Payload) != 20*i {
+			t.Fatalf("read %d records", len(b.Records))
+		}
+	}
+	fs.set(nil)
 }
 
 // What a reader can't have: offsets from before the start, from beyond the end, and

@@ -187,7 +187,7 @@ func (j *Journal) inspectLast(s *segment, f vfs.File) (*found, error) {
 	end := s.base
 	for {
 		g, _, err := sc.next()
-		if err == io.EOF || err == errNoGroup {
+		if errors.Is(err, io.EOF) || errors.Is(err, errNoGroup) {
 			break
 		}
 		if err != nil {

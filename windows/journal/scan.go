@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -47,7 +48,7 @@ func (s *scanner) window(position int64, n int) ([]byte, error) {
 		s.buf = make([]byte, size)
 	}
 	s.buf, s.from = s.buf[:size], position
-	if _, err := s.file.ReadAt(s.buf, s.seg.at(position)); err != nil && err != io.EOF {
+	if _, err := s.file.ReadAt(s.buf, s.seg.at(position)); err != nil && !errors.Is(err, io.EOF) {
 		s.buf = s.buf[:0]
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (s *scanner) peek(position int64) (group, []byte, error) {
 		return group{}, nil, err
 	}
 	g, err := s.decode(b, position)
-	if err != nil && err != errNoGroup {
+	if err != nil && !errors.Is(err, errNoGroup) {
 		err = s.seg.damaged(position, err)
 	}
 	return g, b[:size], err
@@ -101,7 +102,7 @@ func (s *scanner) vouched() (by int64, found bool, err error) {
 		}
 		g, _, err := s.peek(p)
 		switch {
-		case err == errNoGroup:
+		case errors.Is(err, errNoGroup):
 		case err != nil:
 			return 0, false, err
 		case g.synced > s.position:

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -68,7 +69,7 @@ func openSegment(fs vfs.FS, path string, sequence uint64) (*segment, vfs.File, e
 
 func readHeader(f vfs.File) (header, error) {
 	b := make([]byte, fixedHeader)
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		return header{}, err
 	}
 	size, err := headerSize(b)
@@ -77,7 +78,7 @@ func readHeader(f vfs.File) (header, error) {
 	}
 	b = make([]byte, size)
 	n, err := f.ReadAt(b, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return header{}, err
 	}
 	return decodeHeader(b[:n])

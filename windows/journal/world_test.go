@@ -229,7 +229,7 @@ func drain(j *Journal) ([]Record, error) {
 	var out []Record
 	for {
 		var b Batch
-		if err := r.Next(context.Background(), &b); err == io.EOF {
+		if err := r.Next(context.Background(), &b); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {
 			return out, err

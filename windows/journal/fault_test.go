@@ -107,7 +107,7 @@ func faultAt(t *testing.T, from int, cause error, until func(from, n int) bool) 
 			j, err = Open(o)
 		}
 		must(t, w.check(j))
-		for round := range 6 {
+		for round := range 4 {
 			for range 3 {
 				err := w.append(j, w.group(rng, 3, 1500))
 				if err != nil && (!errors.Is(err, ErrUnavailable) || !errors.Is(err, cause)) {
@@ -118,7 +118,7 @@ func faultAt(t *testing.T, from int, cause error, until func(from, n int) bool) 
 				}
 			}
 			must(t, w.check(j)) // what is synced can be read, whatever the state
-			if round == 3 {
+			if round == 2 {
 				if err := j.Trim(t.Context(), j.Ends(), time.Now().Add(time.Hour)); err != nil && !errors.Is(err, cause) {
 					t.Fatalf("trim: %v", err)
 				}

@@ -23,7 +23,6 @@ type writer struct {
 
 	file      vfs.File // of the last segment
 	first     int64    // the first stamp in it; 0: none
-	reserved  int64    // how far the file has blocks
 	next      []int64  // offsets to come
 	out       []byte   // groups on their way to the file
 	setBack   bool     // the clock is behind the stamps
@@ -32,7 +31,7 @@ type writer struct {
 
 // take gives the writer the file of the last segment, and the first stamp in it.
 func (w *writer) take(f vfs.File, first int64) {
-	w.file, w.first, w.reserved, w.unvouched = f, first, 0, false
+	w.file, w.first, w.unvouched = f, first, false
 	w.next = slices.Clone(w.j.ends)
 }
 
@@ -129,13 +128,7 @@ func (w *writer) commit(batch []*request) error {
 
 // write puts bytes at the end of the log, on the disk.
 func (w *writer) write(data []byte) error {
-	at := w.last().at(w.j.end)
-	if to := at + int64(len(data)); to > w.reserved {
-		// Only for speed: where it can't be done, the write says whether there is room.
-		w.reserved = to + ahead
-		_ = w.file.Preallocate(at, w.reserved-at)
-	}
-	if _, err := w.file.WriteAt(data, at); err != nil {
+	if _, err := w.file.WriteAt(data, w.last().at(w.j.end)); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
 	if err := w.file.SyncData(); err != nil {

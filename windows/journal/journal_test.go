@@ -281,6 +281,43 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
+// However the files change while it is opened and read, a read-only journal is a
+// part of the log that ends somewhere, and never looks damaged.
+func TestReadOnlyWhileWritten(t *testing.T) {
+	o := options(vfs.NewMem())
+	o.Partitions, o.SegmentBytes = 1, 10_000
+	j := open(t, o)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range 2000 {
+			if err := j.Append(t.Context(), payloads(0, "a", "b")); err != nil {
+				t.Error(err)
+				return
+			}
+			if i%50 == 0 {
+				if err := j.Trim(t.Context(), []int64{int64(i)}, time.Now().Add(time.Hour)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	o.ReadOnly = true
+	for end := int64(0); end < 4000; {
+		beside, err := Open(o)
+		must(t, err)
+		end = beside.Ends()[0]
+		got, err := drain(beside)
+		if err != nil && !errors.Is(err, ErrTrimmed) {
+			t.Fatal(err)
+		}
+		if err == nil && int64(len(got)) != end-beside.First()[0] {
+			t.Fatalf("%d records from %d to %d", len(got), beside.First()[0], end)
+		}
+		must(t, beside.Close())
+	}
+	wg.Wait()
+}
+
 // On the machine's own file system.
 func TestOnDisk(t *testing.T) {
 	o := Options{

@@ -64,7 +64,7 @@ func (j *Journal) load() (err error) {
 // loadReadOnly finds out what is in the folder while another process may write
 // there. Where that began or removed a segment meanwhile it looks again.
 func (j *Journal) loadReadOnly() error {
-	for range 10 {
+	for range 100 {
 		sequences, err := j.sequences()
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || err == nil && len(sequences) == 0:

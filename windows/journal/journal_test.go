@@ -318,6 +318,32 @@ func TestReadOnlyWhileWritten(t *testing.T) {
 	wg.Wait()
 }
 
+// A segment that is removed just before it is opened is not missed.
+func TestReadOnlyLooksAgain(t *testing.T) {
+	disk := vfs.NewMem()
+	o := options(disk)
+	o.Partitions, o.SegmentBytes = 1, 1
+	j := open(t, o)
+	for range 5 {
+		must(t, j.Append(t.Context(), payloads(0, "a")))
+	}
+	fs := newFaults(disk)
+	var once sync.Once
+	fs.set(func(_ int, op errorfs.Op) error {
+		if op.Kind == errorfs.OpOpen {
+			once.Do(func() { must(t, j.Trim(t.Context(), []int64{3}, time.Now().Add(time.Hour))) })
+		}
+		return nil
+	})
+	o.FS, o.ReadOnly = fs, true
+	beside := open(t, o)
+	got, err := drain(beside)
+	must(t, err)
+	if len(got) != 2 || beside.First()[0] != 3 || beside.Ends()[0] != 5 {
+		t.Errorf("%d records from %d to %d, want 2 from 3 to 5", len(got), beside.First()[0], beside.Ends()[0])
+	}
+}
+
 // On the machine's own file system.
 func TestOnDisk(t *testing.T) {
 	o := Options{

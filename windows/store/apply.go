@@ -89,7 +89,7 @@ func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.
 		batch.Close()
 		return nil, nil, err
 	}
-	p.starts[windows.LevelMinute] = starts
+	p.starts[levelMinute] = starts
 	return p, batch, nil
 }
 

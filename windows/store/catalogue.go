@@ -7,13 +7,24 @@ import (
 	"tidemark/windows"
 )
 
-// entry is a part's presence at a start: the start above, the part below.
+// entry is a part's presence at a start: from the top, start, part, info.
 type entry uint64
 
-func makeEntry(start windows.Minute, part uint32) entry { return entry(start)<<32 | entry(part) }
+const (
+	entryPart  = presenceBits
+	entryStart = entryPart + 32
+)
 
-func (e entry) start() windows.Minute { return windows.Minute(e >> 32) }
-func (e entry) part() uint32          { return uint32(e) }
+func makeEntry(start windows.Minute, part uint32, info presenceInfo) entry {
+	return entry(start)<<entryStart | entry(part)<<entryPart | entry(info)
+}
+
+func (e entry) start() windows.Minute { return windows.Minute(e >> entryStart) }
+func (e entry) part() uint32          { return uint32(e >> entryPart) }
+func (e entry) info() presenceInfo    { return presenceInfo(e & (1<<presenceBits - 1)) }
+
+// same reports whether two entries are of one part and start.
+func (e entry) same(o entry) bool { return e>>entryPart == o>>entryPart }
 
 // catalogue knows, for each level, which parts each start has. It lies in memory,
 // eight bytes a part and start, in pages; a copy shares the pages, and a page is
@@ -68,8 +79,8 @@ func pageOf(pages []*page, e entry) int {
 }
 
 // add says that a part has blocks of a start.
-func (c *catalogue) add(l windows.Level, start windows.Minute, part uint32) {
-	e := makeEntry(start, part)
+func (c *catalogue) add(l windows.Level, at presence, part uint32) {
+	e := makeEntry(at.start, part, at.info)
 	pages := c.own(l)
 	if len(pages) == 0 {
 		c.levels[l] = append(pages, &page{epoch: c.epoch, entries: []entry{e}})
@@ -77,38 +88,42 @@ func (c *catalogue) add(l windows.Level, start windows.Minute, part uint32) {
 	}
 	i := pageOf(pages, e)
 	p := c.ownPage(pages, i)
-	at, found := slices.BinarySearch(p.entries, e)
+	at0, found := slices.BinarySearch(p.entries, e)
 	if found {
 		return
 	}
 	if len(p.entries) >= pageSize {
-		if i == len(pages)-1 && at == len(p.entries) { // time goes on: leave full pages behind
+		if i == len(pages)-1 && at0 == len(p.entries) { // time goes on: leave full pages behind
 			c.levels[l] = append(pages, &page{epoch: c.epoch, entries: []entry{e}})
 			return
 		}
 		upper := &page{epoch: c.epoch, entries: slices.Clone(p.entries[pageSize/2:])}
 		p.entries = p.entries[:pageSize/2]
 		c.levels[l] = slices.Insert(pages, i+1, upper)
-		if at > pageSize/2 {
-			p, at = upper, at-pageSize/2
+		if at0 > pageSize/2 {
+			p, at0 = upper, at0-pageSize/2
 		}
 	}
-	p.entries = slices.Insert(p.entries, at, e)
+	p.entries = slices.Insert(p.entries, at0, e)
 }
 
 // remove takes a part away from a start.
 func (c *catalogue) remove(l windows.Level, start windows.Minute, part uint32) {
-	e := makeEntry(start, part)
+	e := makeEntry(start, part, 0)
 	pages := c.own(l)
 	if len(pages) == 0 {
 		return
 	}
+	// The entry has an info, so it is e or right behind it, perhaps on the next page.
 	i := pageOf(pages, e)
-	p := c.ownPage(pages, i)
-	at, found := slices.BinarySearch(p.entries, e)
-	if !found {
+	at, _ := slices.BinarySearch(pages[i].entries, e)
+	if at == len(pages[i].entries) && i+1 < len(pages) {
+		i, at = i+1, 0
+	}
+	if at == len(pages[i].entries) || !pages[i].entries[at].same(e) {
 		return
 	}
+	p := c.ownPage(pages, i)
 	p.entries = slices.Delete(p.entries, at, at+1)
 	if len(p.entries) == 0 {
 		c.levels[l] = slices.Delete(pages, i, i+1)
@@ -117,32 +132,53 @@ func (c *catalogue) remove(l windows.Level, start windows.Minute, part uint32) {
 
 // each calls yield for the parts of all starts in the range, ascending, until it
 // returns false.
-func (c *catalogue) each(l windows.Level, r windows.Range, yield func(start windows.Minute, part uint32) bool) {
-	if r.Empty() {
-		return
-	}
-	from, to := makeEntry(r.From, 0), makeEntry(r.To, 0)
+func (c *catalogue) each(l windows.Level, r windows.Range, yield func(e entry) bool) {
 	pages := c.levels[l]
-	if len(pages) == 0 {
+	if r.Empty() || len(pages) == 0 {
 		return
 	}
+	from, to := makeEntry(r.From, 0, 0), makeEntry(min(r.To, windows.MaxMinute), 0, 0)
 	for i := pageOf(pages, from); i < len(pages); i++ {
 		entries := pages[i].entries
 		at, _ := slices.BinarySearch(entries, from)
 		for _, e := range entries[at:] {
-			if e >= to || !yield(e.start(), e.part()) {
+			if e >= to || !yield(e) {
 				return
 			}
 		}
 	}
 }
 
-// span returns the range from the first start of a level to the last.
-func (c *catalogue) span(l windows.Level) (first, last windows.Minute, ok bool) {
-	pages := c.levels[l]
-	if len(pages) == 0 {
-		return 0, 0, false
+// any reports whether a start in the range has a part.
+func (c *catalogue) any(l windows.Level, r windows.Range) bool {
+	found := false
+	c.each(l, r, func(entry) bool {
+		found = true
+		return false
+	})
+	return found
+}
+
+// first returns the first start of a level in which events are counted.
+func (c *catalogue) first(l windows.Level) (start windows.Minute, ok bool) {
+	for _, p := range c.levels[l] {
+		for _, e := range p.entries {
+			if e.info().counted() {
+				return e.start(), true
+			}
+		}
 	}
-	tail := pages[len(pages)-1].entries
-	return pages[0].entries[0].start(), tail[len(tail)-1].start(), true
+	return 0, false
+}
+
+// last returns the last start of a level in which events are counted.
+func (c *catalogue) last(l windows.Level) (start windows.Minute, ok bool) {
+	for _, p := range slices.Backward(c.levels[l]) {
+		for _, e := range slices.Backward(p.entries) {
+			if e.info().counted() {
+				return e.start(), true
+			}
+		}
+	}
+	return 0, false
 }

@@ -2,6 +2,8 @@ package store
 
 import (
 	"cmp"
+	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 
@@ -30,9 +32,7 @@ type encoder struct {
 
 	order, orderTmp []ordered
 	tokensTmp       []uint32
-	top             topBuilder
-	blocks          blockWriter
-	start           windows.Minute
+	writer          partWriter
 	key, value      []byte
 }
 
@@ -59,17 +59,16 @@ var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 // encode adds the blocks, lists and tables of a seal's partials to the batch, and
 // returns the starts that have any.
-func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble.Batch) ([]windows.Minute, error) {
+func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble.Batch) ([]presence, error) {
 	e := encoders.Get().(*encoder)
 	e.store, e.batch, e.part = s, batch, number
-	e.blocks.emit = e.emit
 	defer func() {
 		if cap(e.rows) <= keepRows {
 			e.store, e.batch = nil, nil
 			encoders.Put(e)
 		}
 	}()
-	var starts []windows.Minute
+	var starts []presence
 	first := 0
 	for i, p := range partials {
 		if err := e.gather(p); err != nil {
@@ -83,12 +82,12 @@ func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble
 		}
 		from := 0
 		for k, end := range e.ends {
-			any, err := e.write(partials[first+k], e.rows[from:end])
+			at, ok, err := e.write(partials[first+k], e.rows[from:end])
 			if err != nil {
 				return nil, err
 			}
-			if any {
-				starts = append(starts, partials[first+k].Minute())
+			if ok {
+				starts = append(starts, at)
 			}
 			from = end
 		}
@@ -105,8 +104,8 @@ func (e *encoder) gather(p *windows.Partial) error {
 	}
 	e.series.reset()
 	for _, s := range p.Series() {
-		e.key = appendSeries(e.key[:0], s)
-		e.series.add(e.key)
+		e.value = appendSeries(e.value[:0], s)
+		e.series.add(e.value)
 	}
 	if err := e.store.series.resolve(&e.series); err != nil {
 		return err
@@ -184,102 +183,66 @@ func (e *encoder) resolve() error {
 	return err
 }
 
-// write writes the rows of one partial, and reports whether there are any.
-func (e *encoder) write(p *windows.Partial, rows []encoderRow) (bool, error) {
-	e.start = p.Minute()
+// write writes the rows of one partial. ok is false where it has none.
+func (e *encoder) write(p *windows.Partial, rows []encoderRow) (at presence, ok bool, err error) {
+	at.start = p.Minute()
 	e.order = e.order[:0]
 	for i := range rows {
 		e.order = append(e.order, ordered{key: rows[i].key, at: uint32(i)})
 	}
 	e.orderTmp = sortRows(e.order, e.orderTmp)
-	e.top.reset()
-	series := uint32(seriesOutcomes)
+	tables, err := e.tables(p)
+	if err != nil || len(rows) == 0 && len(tables) == 0 {
+		return at, false, err
+	}
+	e.key = blockKey{level: levelMinute, start: at.start, part: e.part}.append(e.key[:0])
+	e.writer.begin(e.set)
 	for _, o := range e.order {
-		if o.key.series() != series {
-			if err := e.writeTop(series); err != nil {
-				return false, err
-			}
-			series = o.key.series()
-		}
-		row := &rows[o.at]
-		if series != seriesOutcomes && o.key.item() >= firstItem {
-			e.top.add(topItem{id: o.key.item(), events: row.events, reached: row.reached})
-		}
-		if err := e.writeRow(row); err != nil {
-			return false, err
+		if err := e.writeRow(&rows[o.at]); err != nil {
+			return at, false, err
 		}
 	}
-	if err := e.writeTop(series); err != nil {
-		return false, err
-	}
-	if err := e.blocks.flush(); err != nil {
-		return false, err
-	}
-	any, err := e.writeSketches(p)
-	return any || len(rows) > 0, err
+	at.info, err = e.writer.finish(tables)
+	return at, true, err
 }
 
 func (e *encoder) writeRow(row *encoderRow) error {
 	if row.n == denseShape {
 		at := int(row.at) * sketches.RegisterCount
-		return e.blocks.put(&record{
+		return e.writer.put(&record{
 			key: row.key, events: row.events, reached: row.reached,
 			dense: e.dense[at : at+sketches.RegisterCount],
 		})
 	}
 	tokens := e.tokens[row.at : row.at+uint32(row.n)]
 	e.tokensTmp = sortTokens(tokens, e.tokensTmp)
-	return e.blocks.putTokens(row.key, row.events, row.reached, false, tokens)
+	return e.writer.putTokens(row.key, row.events, row.reached, false, tokens)
 }
 
-// writeTop writes the list of a series whose rows are through, if it is long.
-func (e *encoder) writeTop(series uint32) error {
-	defer e.top.reset()
-	list, long := e.top.finish()
-	if !long {
-		return nil
-	}
-	e.value = appendTopList(e.value[:0], list)
-	return e.set(makeRowKey(seriesTop, series), e.value)
-}
-
-// writeSketches writes what types know of the items that found no slot.
-func (e *encoder) writeSketches(p *windows.Partial) (any bool, err error) {
-	for i, s := range p.Series() {
+// tables returns what types know of the items that found no slot, by series.
+func (e *encoder) tables(p *windows.Partial) ([]typeTables, error) {
+	var out []typeTables
+	for _, s := range p.Series() {
 		if s.Dimension != "" {
 			continue
 		}
-		countMin, heap, ok := p.Sketch(s)
+		table, heap, ok := p.Sketch(s)
 		if !ok {
 			continue
 		}
-		any = true
-		id, err := e.store.series.find(e.store.db, appendSeries(e.key[:0], p.Series()[i]))
+		e.value = appendSeries(e.value[:0], s)
+		id, err := e.store.series.find(e.store.db, e.value)
 		if err != nil {
-			return any, err
+			return nil, err
 		}
-		if countMin != nil {
-			if e.value, err = countMin.AppendBinary(e.value[:0]); err != nil {
-				return any, err
-			}
-			if err := e.set(makeRowKey(seriesCountMin, id), e.value); err != nil {
-				return any, err
-			}
-		}
-		if e.value, err = heap.AppendBinary(e.value[:0]); err != nil {
-			return any, err
-		}
-		if err := e.set(makeRowKey(seriesHeap, id), e.value); err != nil {
-			return any, err
-		}
+		out = append(out, typeTables{series: id, table: table, heap: heap})
 	}
-	return any, nil
+	slices.SortFunc(out, func(a, b typeTables) int { return cmp.Compare(a.series, b.series) })
+	return out, nil
 }
 
-func (e *encoder) emit(last rowKey, block []byte) error { return e.set(last, block) }
-
 func (e *encoder) set(row rowKey, value []byte) error {
-	e.key = blockKey{level: windows.LevelMinute, start: e.start, part: e.part, row: row}.append(e.key[:0])
+	binary.BigEndian.PutUint64(e.key[blockKeySize-8:], uint64(row))
 	return e.batch.Set(e.key, value, nil)
 }
 

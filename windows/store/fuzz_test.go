@@ -119,13 +119,13 @@ func blockSeeds() (seeds [][]byte) {
 
 func partSeeds() [][]byte {
 	roll := part{kind: partRoll, key: 5}
-	roll.starts[2] = []windows.Minute{60}
+	roll.starts[2] = []presence{{60, 17}}
 	seal := part{kind: partSeal, key: 5, seal: sealed{
 		Identity: windows.Identity{Log: testLog, Partition: 3, E: 4, To: windows.Pair{F: 9, S: 8}},
 		seq:      2, from: windows.Pair{F: 5, S: 8}, r: 1,
 	}}
-	seal.starts[0] = []windows.Minute{0, 1, 70_000_000}
-	seal.starts[4] = []windows.Minute{0}
+	seal.starts[0] = []presence{{0, 0}, {1, 1}, {70_000_000, 31}}
+	seal.starts[4] = []presence{{0, 5}}
 	return [][]byte{roll.append(nil), seal.append(nil), (&part{}).append(nil)}
 }
 

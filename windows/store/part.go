@@ -24,7 +24,9 @@ type part struct {
 	kind   partKind
 	key    sketches.KeyID
 	seal   sealed // of kind partSeal
-	starts [levelCount][]windows.Minute
+	// starts of each level, ascending. Of the level ever these are the days that are
+	// in its one period.
+	starts [levelCount][]presence
 }
 
 // sealed is the row of a seal: with those of its partition it forms a chain.
@@ -50,7 +52,8 @@ func (p *part) empty() bool {
 //	uvarint(version) uvarint(kind) key id(8, little-endian)
 //	of a seal: log(16) uvarint(partition) uvarint(seq) E(8, little-endian)
 //	  uvarint each: from F, from S, to F, to S, R
-//	for each level that it has: uvarint(level+1) uvarint(n), n × uvarint(start − start before)
+//	for each level that it has: uvarint(level+1) uvarint(n)
+//	  n × uvarint((start − start before)<<5 | info)
 //	0
 const partVersion = 1
 
@@ -76,8 +79,8 @@ func (p *part) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(len(starts)))
 		var before windows.Minute
 		for _, s := range starts {
-			dst = binary.AppendUvarint(dst, uint64(s-before))
-			before = s
+			dst = binary.AppendUvarint(dst, uint64(s.start-before)<<presenceBits|uint64(s.info))
+			before = s.start
 		}
 	}
 	return append(dst, 0)
@@ -114,16 +117,17 @@ func parsePart(key, value []byte) (*part, error) {
 			d.bad = true
 			break
 		}
-		starts := make([]windows.Minute, 0, n)
+		starts := make([]presence, 0, n)
 		var at uint64
 		for i := range n {
-			step := d.uint(uint64(windows.MaxMinute))
+			x := d.uint(uint64(windows.MaxMinute) << presenceBits)
+			step := x >> presenceBits
 			at += step
 			if d.bad || at >= uint64(windows.MaxMinute) || i > 0 && step == 0 {
 				d.bad = true
 				break
 			}
-			starts = append(starts, windows.Minute(at))
+			starts = append(starts, presence{start: windows.Minute(at), info: presenceInfo(x & (1<<presenceBits - 1))})
 		}
 		p.starts[l-1], before = starts, l
 	}

@@ -69,10 +69,11 @@ func (n *Snapshot) Close() error {
 	return err
 }
 
-// Span returns the minutes from the first to the last that anything is kept of;
-// ok is false for an empty store.
+// Span returns the minutes from the first to the last that events are counted in;
+// ok is false if there are none.
 func (n *Snapshot) Span() (r windows.Range, ok bool) {
-	first, last, ok := n.catalogue.span(windows.LevelMinute)
+	first, ok := n.catalogue.first(levelMinute)
+	last, _ := n.catalogue.last(levelMinute)
 	return windows.Range{From: first, To: last + 1}, ok
 }
 
@@ -108,20 +109,27 @@ func (n *Snapshot) Name(id uint32) (string, error) {
 
 // Parts returns how many parts a stretch has.
 func (n *Snapshot) Parts(at windows.Stretch) int {
-	parts := 0
-	n.eachPart(at, func(windows.Part) bool {
-		parts++
-		return true
-	})
+	parts, _ := n.Size(at)
 	return parts
 }
 
-func (n *Snapshot) eachPart(at windows.Stretch, yield func(windows.Part) bool) {
+// Size returns how many parts a stretch has, and at most how many rows they have
+// together, within a factor of four of it. It reads nothing.
+func (n *Snapshot) Size(at windows.Stretch) (parts int, rows uint64) {
+	n.eachPart(at, func(_ windows.Part, info presenceInfo) bool {
+		parts++
+		rows += info.rows()
+		return true
+	})
+	return parts, rows
+}
+
+func (n *Snapshot) eachPart(at windows.Stretch, yield func(windows.Part, presenceInfo) bool) {
 	if at.Level >= levelCount {
 		return
 	}
-	n.catalogue.each(at.Level, at.Range, func(start windows.Minute, part uint32) bool {
-		return yield(windows.Part{Level: at.Level, Start: start, ID: part})
+	n.catalogue.each(at.Level, at.Range, func(e entry) bool {
+		return yield(windows.Part{Level: at.Level, Start: e.start(), ID: e.part()}, e.info())
 	})
 }
 
@@ -143,7 +151,7 @@ func (n *Snapshot) Rows(at windows.Stretch, s windows.Series, kind windows.Kind,
 		}
 	}
 	want := makeRowKey(series, item)
-	n.eachPart(at, func(p windows.Part) bool {
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
 		err = n.find(p, want, yield)
 		return err == nil
 	})
@@ -188,7 +196,7 @@ func (n *Snapshot) Scan(at windows.Stretch, s windows.Series, yield func(p windo
 	if err != nil || series == 0 {
 		return err
 	}
-	n.eachPart(at, func(p windows.Part) bool {
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
 		err = n.scan(p, series, func(r *record) error {
 			row, err := n.show(r)
 			if err != nil {
@@ -242,7 +250,7 @@ func (n *Snapshot) Lists(at windows.Stretch, s windows.Series, yield func(window
 	if err != nil || series == 0 {
 		return err
 	}
-	n.eachPart(at, func(p windows.Part) bool {
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
 		var any bool
 		if any, err = n.readList(p, series); err == nil && any {
 			err = yield(p, n.list)
@@ -288,7 +296,10 @@ func (n *Snapshot) Sketches(at windows.Stretch, typ windows.Series, yield func(w
 	if err != nil || series == 0 {
 		return err
 	}
-	n.eachPart(at, func(p windows.Part) bool {
+	n.eachPart(at, func(p windows.Part, info presenceInfo) bool {
+		if !info.overflowed() {
+			return true
+		}
 		var table *sketches.CountMin
 		var heap *sketches.TopK
 		if table, heap, err = n.readSketches(p, series); err == nil && heap != nil {
@@ -320,7 +331,7 @@ func (n *Snapshot) readSketches(p windows.Part, series uint32) (table *sketches.
 // the stretch: part by part.
 func (n *Snapshot) Outcomes(at windows.Stretch, yield func(windows.Part, windows.OutcomeCount) error) error {
 	var err error
-	n.eachPart(at, func(p windows.Part) bool {
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
 		err = n.scan(p, seriesOutcomes, func(r *record) error {
 			o := windows.OutcomeCount{Outcome: windows.Outcome(r.key.item() >> 24), Records: r.events}
 			if o.Outcome >= outcomeCount {

@@ -1,0 +1,126 @@
+-- The rows of seals. Their keys end with the seal's identity (epoch, partition,
+-- floor, offset): a seal that comes twice meets its own rows, and of two rows with
+-- one key the fuller stays. Read the counts by the views *_exact, which are right
+-- before such rows have met, too.
+--
+-- An acknowledged insert must outlast a power cut (fsync): what it came from may be
+-- gone from the log by then.
+--
+-- In sort keys the minute stands as a number, so that a condition on the minute is
+-- one on the day, which the key begins with.
+
+CREATE TABLE IF NOT EXISTS {{.}}.item_minutes (
+    minute    DateTime('UTC') COMMENT 'event time, start of the minute' CODEC(Delta, ZSTD(1)),
+    type      LowCardinality(String) COMMENT 'of the event; (other) where rest says type',
+    dimension LowCardinality(String) COMMENT 'empty: the item as such; (outcome): events that do not count',
+    value     LowCardinality(String) COMMENT 'of the dimension; (other) where rest says value',
+    rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3) COMMENT 'which of them stand for all beyond a limit',
+    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2) COMMENT 'other: all items that were beyond a limit, together',
+    item      String COMMENT 'empty unless kind is item' CODEC(ZSTD(1)),
+    events    UInt64 COMMENT 'that count, exactly' CODEC(T64, ZSTD(1)),
+    reached   UInt64 COMMENT 'that reached the viewers: repeats too' CODEC(T64, ZSTD(1)),
+    epoch     UInt64 COMMENT 'E of the seal: which log, read from its beginning' CODEC(ZSTD(1)),
+    partition UInt16 COMMENT 'of the log' CODEC(ZSTD(1)),
+    floor     DateTime('UTC') COMMENT 'F of the seal: all minutes before it were closed' CODEC(Delta, ZSTD(1)),
+    offset    Int64 COMMENT 'S of the seal: it holds records before this offset' CODEC(Delta, ZSTD(1))
+) ENGINE = ReplacingMergeTree(events)
+PARTITION BY toYYYYMM(minute)
+ORDER BY (toDate(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, floor, offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1;
+
+-- Who came, in two forms (DESIGN: a union is idempotent, so these rows may be merged
+-- in the background). Up to 1,024 different viewers they are tokens, one each; beyond,
+-- registers. dense says that some part was registers already.
+--
+-- Parts of one minute that have tokens have few of them, so all of a minute are kept.
+
+CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_minutes (
+    start     DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    type      LowCardinality(String),
+    dimension LowCardinality(String),
+    value     LowCardinality(String),
+    rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3),
+    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2),
+    item      String CODEC(ZSTD(1)),
+    dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
+    tokens    SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32)) CODEC(T64, ZSTD(1)),
+    registers SimpleAggregateFunction(maxMap, Tuple(Array(UInt16), Array(UInt8))) CODEC(T64, ZSTD(1))
+) ENGINE = AggregatingMergeTree
+PARTITION BY toYYYYMM(start)
+ORDER BY (toDate(start), type, dimension, value, rest, kind, item, toUnixTimestamp(start))
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 1024;
+
+-- Hours and days have the registers of their tokens beside them: merging stops at
+-- 1,025 tokens, which means that the registers count.
+
+CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_rolled (
+    level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2),
+    start     DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    type      LowCardinality(String),
+    dimension LowCardinality(String),
+    value     LowCardinality(String),
+    rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3),
+    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2),
+    item      String CODEC(ZSTD(1)),
+    dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
+    tokens    SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32)) CODEC(T64, ZSTD(1)),
+    registers SimpleAggregateFunction(maxMap, Tuple(Array(UInt16), Array(UInt8))) CODEC(T64, ZSTD(1))
+) ENGINE = AggregatingMergeTree
+PARTITION BY toYYYYMM(start)
+ORDER BY (level, type, dimension, value, rest, kind, item, start)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 1024;
+
+-- The latest that was said of an item: of two texts the one with the higher (event
+-- time, then bytes).
+
+CREATE TABLE IF NOT EXISTS {{.}}.items (
+    item  String,
+    title SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String)),
+    url   SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String)),
+    image SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))
+) ENGINE = AggregatingMergeTree
+ORDER BY item
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS {{.}}.outcomes (
+    minute    DateTime('UTC') COMMENT 'event time, or where that is unusable, the timestamp of the record' CODEC(Delta, ZSTD(1)),
+    outcome   LowCardinality(String),
+    reason    LowCardinality(String) COMMENT 'of the malformed',
+    records   UInt64,
+    epoch     UInt64,
+    partition UInt16,
+    floor     DateTime('UTC'),
+    offset    Int64
+) ENGINE = ReplacingMergeTree(records)
+PARTITION BY toYYYYMM(minute)
+ORDER BY (toDate(minute), outcome, reason, toUnixTimestamp(minute), epoch, partition, floor, offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1;
+
+-- One row a seal, written after all its others: where it is, they are.
+
+CREATE TABLE IF NOT EXISTS {{.}}.seals (
+    epoch       UInt64,
+    partition   UInt16,
+    floor       DateTime('UTC'),
+    offset      Int64,
+    log         String COMMENT 'id of the log',
+    from_floor  DateTime('UTC') COMMENT 'of the seal before',
+    from_offset Int64,
+    replay      Int64 COMMENT 'R: the log is read from here after a crash',
+    settings    String COMMENT 'V: the settings in force',
+    head_offset Int64 COMMENT 'H: the last record before offset',
+    head_hash   UInt64,
+    rows        UInt64 COMMENT 'in item_minutes'
+) ENGINE = ReplacingMergeTree
+ORDER BY (epoch, partition, floor, offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;
+
+-- Whose database this is: one row.
+
+CREATE TABLE IF NOT EXISTS {{.}}.deployment (
+    key      String COMMENT 'id of the key of the hashes',
+    topic    String,
+    consumer String COMMENT 'the consumer group'
+) ENGINE = MergeTree
+ORDER BY ()
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1;

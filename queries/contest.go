@@ -22,6 +22,7 @@ type contest struct {
 	byID       map[uint32]int
 	byName     map[string]int // of those that the store has no identifier of
 	outside    uint64
+	holes      uint64 // what of outside is of items without a slot, and so in no row
 }
 
 type candidate struct {
@@ -56,20 +57,27 @@ func (r *ranking) items(groups []group) error {
 		if err := collect(c); err != nil {
 			return err
 		}
-		r.places, r.rest = nil, c.outside
+		r.places, r.behind, r.rest = nil, rival{}, c.outside
 		if err := c.settle(); err != nil {
 			return err
 		}
-		if r.safe(c.outside) {
+		// All rows can move a place, or bring the certificate, only so far.
+		if r.safe(c.outside) || c.outside < r.bar() && !r.safe(c.holes) {
 			break
 		}
 	}
 	return r.viewersToo(groups)
 }
 
+// certifyTallies is how many candidates are evaluated at most, once the ranking
+// stands, to find out that none of them may be higher for all that is known. Where
+// the last place is an estimate with wide bounds there can be millions.
+const certifyTallies = 4096
+
 // settle finds out the numbers of the candidates that may win, the most
 // promising first, until no other can.
 func (c *contest) settle() error {
+	spare := certifyTallies
 	slices.SortFunc(c.candidates, func(a, b candidate) int { return cmp.Compare(c.most(b), c.most(a)) })
 	const batch = 64
 	left := c.candidates
@@ -80,6 +88,12 @@ func (c *contest) settle() error {
 		}
 		if len(some) == 0 {
 			return nil
+		}
+		if most := c.most(some[0]); most < c.bar() {
+			if spare -= len(some); spare < 0 {
+				c.rest = max(c.rest, most)
+				return nil
+			}
 		}
 		left = left[len(some):]
 		places, err := c.evaluate(some)
@@ -130,7 +144,7 @@ func (c *contest) evaluate(some []candidate) ([]place, error) {
 
 // viewersToo adds the viewers of the winners of a ranking by views.
 func (r *ranking) viewersToo(groups []group) error {
-	winners := r.winners()
+	winners := r.places
 	if r.by == ByViewers || len(winners) == 0 {
 		return nil
 	}
@@ -250,6 +264,7 @@ func (c *contest) slotless(s windows.Series, loose bool) (map[windows.Part]uint6
 			most = min(all, uint64(heap.Min()))
 		}
 		c.outside += most
+		c.holes += most
 		holes[p] = most
 		for _, e := range heap.Sorted() {
 			n := all

@@ -58,7 +58,7 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 		return nil, err
 	}
 	answer.Certified = r.certified()
-	for i, p := range r.winners() {
+	for i, p := range r.places {
 		ranked := Ranked{Rank: i + 1, Item: p.name, Views: p.views, Viewers: p.viewers}
 		if byValue {
 			ranked.Item, ranked.Value = "", &p.name
@@ -75,8 +75,15 @@ type ranking struct {
 	*asking
 	by     By
 	limit  int
-	places []place // everybody whose numbers are known, the first first
+	places []place // the limit highest of those whose numbers are known, the first first
+	behind rival   // the most dangerous of the others whose numbers are known
 	rest   uint64  // nobody else has a number above this
+}
+
+// rival is somebody without a place, who may have up to high.
+type rival struct {
+	high uint64
+	name string // the first in byte order of those
 }
 
 // place is an item, or a value, with its numbers.
@@ -106,9 +113,23 @@ func (r *ranking) enter(places []place) {
 	slices.SortFunc(r.places, func(a, b place) int {
 		return cmp.Or(cmp.Compare(r.score(b).Value, r.score(a).Value), cmp.Compare(a.name, b.name))
 	})
+	full := min(r.limit, len(r.places))
+	for _, p := range r.places[full:] {
+		high := r.score(p).High
+		if high > r.behind.high || high == r.behind.high && p.name < r.behind.name {
+			r.behind = rival{high, p.name}
+		}
+	}
+	r.places = r.places[:full]
 }
 
-func (r *ranking) winners() []place { return r.places[:min(r.limit, len(r.places))] }
+// bar returns the number of the last place; 0 while there is room.
+func (r *ranking) bar() uint64 {
+	if len(r.places) < r.limit {
+		return 0
+	}
+	return r.score(r.places[r.limit-1]).Value
+}
 
 // least returns what the last place has for certain; 0 while there is room.
 func (r *ranking) least() uint64 {
@@ -127,14 +148,9 @@ func (r *ranking) certified() bool {
 	if !r.safe(r.rest) {
 		return false
 	}
-	least, last := r.least(), len(r.winners())-1
-	for _, p := range r.places[last+1:] {
-		high := r.score(p).High
-		if high > least || high == least && p.name < r.places[last].name {
-			return false
-		}
-	}
-	return true
+	least := r.least()
+	return r.behind.high < least || r.behind.high == 0 ||
+		r.behind.high == least && r.behind.name > r.places[r.limit-1].name
 }
 
 // values ranks the values of the dimension.

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -113,7 +114,7 @@ func TestFaultsNameTheirParameter(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = New(Config{ViewTypes: []string{"view"}}).Ask(t.Context(), c.path, values, parseNow)
-		fault, ok := err.(*Fault)
+		fault, ok := errors.AsType[*Fault](err)
 		if !ok {
 			t.Errorf("%s?%.60s: %v, want a fault", c.path, c.query, err)
 			continue
@@ -128,7 +129,7 @@ func TestTooManySteps(t *testing.T) {
 	w := When{From: time.UnixMilli(0), To: time.UnixMilli(windows.MaxTime)}
 	for _, step := range Steps {
 		s, err := w.resolve(step, time.UTC, windows.Range{})
-		switch fault, refused := err.(*Fault); {
+		switch fault, refused := errors.AsType[*Fault](err); {
 		case step == StepWeek || step == StepMonth:
 			if err != nil || len(s.buckets) > MaxBuckets+1 {
 				t.Errorf("%s: %v", step, err)
@@ -160,7 +161,7 @@ func FuzzAsk(f *testing.F) {
 			if s.From > s.To || len(s.buckets) < 2 || len(s.buckets) > MaxBuckets+1 || s.To > windows.MaxMinute {
 				t.Errorf("%+v makes %+v with %d buckets", q, s.Range, len(s.buckets))
 			}
-		} else if _, ok := err.(*Fault); !ok {
+		} else if _, ok := errors.AsType[*Fault](err); !ok {
 			t.Error(err)
 		}
 		p = &parameters{values: values, now: parseNow}

@@ -11,7 +11,7 @@ import (
 func prefersCSV(accept []string) bool {
 	csv, json := 0.0, 0.0
 	csvRank, jsonRank := -1, -1
-	for _, part := range strings.Split(strings.Join(accept, ","), ",") {
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		name, params, err := mime.ParseMediaType(strings.TrimSpace(part))
 		if err != nil {
 			continue

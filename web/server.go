@@ -46,6 +46,8 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Log
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.Close() // whoever has waited so long asks again
 	}
-	<-failed // http.ErrServerClosed
+	if serr := <-failed; !errors.Is(serr, http.ErrServerClosed) {
+		err = errors.Join(err, serr)
+	}
 	return err
 }

@@ -20,7 +20,7 @@ const (
 
 var outcomeNames = [outcomes]string{"counted", "malformed", "future", "duplicate", "bot", "repeat", "too_old", "late"}
 
-// String returns the outcome's name in the API: "counted", "late" …
+// String returns the outcome's name in the API: "counted", "late" and so on.
 func (o Outcome) String() string { return outcomeNames[o] }
 
 // OutcomeOf returns the outcome of that name.

@@ -136,7 +136,7 @@ func askServer(ctx context.Context, c *Config, _ *slog.Logger, path string, valu
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // what was read of it is all there is
+	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerBytes))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.Server, err)

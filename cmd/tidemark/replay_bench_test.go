@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -141,7 +142,7 @@ func plainCSV(b *testing.B, r io.Reader, add func(ms int64, item, user, typ, id 
 	rows.ReuseRecord = true
 	for n := 0; ; n++ {
 		row, err := rows.Read()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return
 		}
 		if err != nil {

@@ -156,14 +156,16 @@ func checkRows(rt *rapid.T, n *Snapshot, seals []*windows.Seal) {
 			at := windows.Stretch{Range: windows.Range{From: p.Minute(), To: p.Minute() + 1}}
 			series := p.Series()
 			for i, r := range p.Each {
-				id, ok, err := uint32(0), true, error(nil)
+				id := uint32(0)
 				if r.Kind == windows.Item {
+					var ok bool
+					var err error
 					if id, ok, err = n.ID(string(r.Item)); err != nil || !ok {
 						rt.Fatalf("item %q: %v, %v", r.Item, ok, err)
 					}
 				}
 				found := false
-				err = n.Rows(at, series[i], r.Kind, id, func(part windows.Part, row windows.Row) error {
+				err := n.Rows(at, series[i], r.Kind, id, func(part windows.Part, row windows.Row) error {
 					tokens := slices.Sorted(slices.Values(r.Tokens))
 					found = found || row.Events == r.Events && row.Reached == r.Reached &&
 						slices.Equal(row.Tokens, tokens) && slices.Equal(row.Registers, r.Registers) && part.Start == p.Minute()

@@ -38,7 +38,7 @@ type dictionary struct {
 func openDictionary(s *Store, what string, byName, byID byte, first, last uint32) (*dictionary, error) {
 	d := &dictionary{
 		db: s.db, commit: s.commit, what: what,
-		byName: byName, byID: byID, last: last, seed: rand.Uint64(),
+		byName: byName, byID: byID, last: last, seed: rand.Uint64(), //nolint:gosec // nothing that anybody could guess with profit
 		next: first, whole: true,
 	}
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{byID}, UpperBound: prefixEnd(byID)})

@@ -27,6 +27,8 @@ type Content struct {
 // seriesState is one series of a content.
 type seriesState struct {
 	Series
+	window   *Window      // while it is open
+	of       *seriesState // the series of its type
 	index    uint32
 	typ      uint64 // its parts in the keys of slots: see seriesHash
 	value    uint64
@@ -36,7 +38,7 @@ type seriesState struct {
 
 	// Of the series of types alone:
 	values   []int              // how many values each dimension has
-	countMin *sketches.CountMin // every key of the type, once it is needed
+	countMin *sketches.CountMin // once a key of the type has no slot: such keys; sealed: all
 	heap     *sketches.TopK     // once a key of the type has no slot: the highest such items
 	ranking  ranking            // the highest items that have one
 }
@@ -125,9 +127,9 @@ func (c *Content) eachItem(yield func(e entry, r Row) bool) {
 	}
 }
 
-// Sketch returns what a type knows of the keys that found no slot: the Count-Min
-// table that every key of the type entered (see SketchKey), and the highest of the
-// items as such among them. ok is false where every key has a slot. The table is
+// Sketch returns what a type knows of the keys that found no slot: a Count-Min
+// table of them, in which once sealed the type's other keys are as well (see
+// SketchKey), and the highest of the items as such among them. ok is false where every key has a slot. The table is
 // nil where it was found to be damaged: then only Overflow bounds such a key.
 func (c *Content) Sketch(s Series) (table *sketches.CountMin, heap *sketches.TopK, ok bool) {
 	st := c.lookup(Series{Type: s.Type, Other: s.Other & OtherType})
@@ -231,18 +233,6 @@ func (c *Content) addToken(s *slot, t uint32) {
 		s.meta = s.meta&^(metaForm|metaInline) | formSet
 		c.grow(setBytes)
 	}
-}
-
-// touchViewers reads where addToken of a slot will, and nothing else.
-func (c *Content) touchViewers(s *slot, t uint32) uint32 {
-	switch s.meta & metaForm {
-	case formSet:
-		return c.sets[s.tokens[0]].Touch(t)
-	case formDense:
-		i, _ := sketches.RegisterOf(t)
-		return uint32(c.dense[s.tokens[0]][i])
-	}
-	return 0
 }
 
 // What the parts of a content take, about, for its Bytes.

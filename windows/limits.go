@@ -21,8 +21,9 @@ const (
 	// budget of slots is spent earlier.
 	nameBytesPerItem = 128
 
-	// countMinFrom is how many items a series has before its Count-Min table is
-	// made (1 MiB): until then every item has a slot and nothing asks the table.
+	// countMinFrom is how many items a type has in a window before a Count-Min table
+	// (1 MiB) is made of them when it is sealed, though all have a slot: it is
+	// compared with their exact counts.
 	countMinFrom = 1024
 
 	// topK is how many items the heap and the live ranking of a window keep.

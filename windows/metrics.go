@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidemark/sketches"
 )
 
 // Metrics are the engine's. A nil *Metrics measures nothing.
@@ -72,22 +74,20 @@ func (m *Metrics) sealed(s *Seal, took time.Duration) {
 // counts when it is sealed.
 const checkedPerTable = 256
 
-// check compares Count-Min tables with the exact counts beside them. A table that
-// is below one of them is damaged, and dropped: only Overflow bounds its items then.
-func (m *Metrics) check(c *Content) {
-	for _, st := range c.series {
-		if st.countMin == nil {
-			continue
-		}
+// check compares the Count-Min tables of a content's types with the exact counts
+// beside them. One that is below an exact count is damaged, and taken out: then only
+// Overflow bounds its items.
+func (m *Metrics) check(c *Content, tables map[*seriesState]*sketches.CountMin) {
+	for st, table := range tables {
 		under, checked := 0, 0
-		bound := max(1, float64(st.countMin.Error()))
+		bound := max(1, float64(table.Error()))
 		for i := 0; i < len(c.slots) && checked < checkedPerTable; i++ {
 			s := &c.slots[i]
 			if s.hash == 0 || c.series[c.entries[c.refs[i]].series] != st {
 				continue
 			}
 			checked++
-			estimate := st.countMin.Estimate(s.hash ^ st.typ)
+			estimate := table.Estimate(s.hash ^ st.typ)
 			if estimate < s.count {
 				under++
 			} else if m != nil {
@@ -99,7 +99,7 @@ func (m *Metrics) check(c *Content) {
 			m.under.Add(float64(under))
 		}
 		if under > 0 {
-			st.countMin = nil
+			delete(tables, st)
 			if m != nil {
 				m.logger.Error("a Count-Min table is below exact counts and was dropped: check the machine's memory",
 					"minute", c.minute.Time(), "type", st.Type, "items_checked", checked, "items_below", under)

@@ -43,24 +43,28 @@ func TestADamagedCountMinTableIsCaught(t *testing.T) {
 		m := NewMetrics(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 		p, h := testPartition(2000, m)
 		addItems(t, p, h, 3000)
-		series := Series{Type: "view"}
-		if damaged { // a table that has lost what was counted, as a bad row would
-			p.open[5].series[0].countMin.Reset()
+		w := p.open[5]
+		st := w.types[0]
+		if st.heap.Len() == 0 || st.overflow == 0 {
+			t.Fatalf("3,000 items found 2,000 slots, and %d events and %d items overflowed", st.overflow, st.heap.Len())
 		}
-		seal := p.Cut(Pair{F: 6, S: 1})
-		table, heap, ok := seal.Partials[0].Sketch(series)
-		if !ok || heap.Len() == 0 {
-			t.Fatalf("3,000 items found 2,000 slots: sketch %v, %d items in the heap", ok, heap.Len())
+		tables := w.countMins()
+		if damaged {
+			clear(tables[st].Row(2))
 		}
+		m.check(&w.Content, tables)
 		under := testutil.ToFloat64(m.under)
 		if checks := testutil.ToFloat64(m.checks); checks != checkedPerTable {
 			t.Errorf("%v items were checked, want %d", checks, checkedPerTable)
 		}
-		if damaged && (under == 0 || table != nil) {
-			t.Errorf("a damaged table: %v items found below their count, table still used: %v", under, table != nil)
-		}
-		if !damaged && (under != 0 || table == nil) {
+		if table := tables[st]; damaged && (under == 0 || table != nil) {
+			t.Errorf("a broken row: %v items found below their count, table still used: %v", under, table != nil)
+		} else if !damaged && (under != 0 || table == nil) {
 			t.Errorf("a sound table: %v items found below their count, table used: %v", under, table != nil)
+		}
+		_, heap, ok := w.seal(tables).Sketch(Series{Type: "view"})
+		if !ok || heap.Len() == 0 {
+			t.Errorf("sealed: sketch %v, %d items in the heap", ok, heap.Len())
 		}
 	}
 }

@@ -54,6 +54,7 @@ type Partition struct {
 	stored  Pair    // the newest pair stored
 	next    int64   // the offset after the last record seen
 	newest  Minute  // highest minute of an open window since ever
+	guess   int     // how many items its window has: the next one will have about as many
 	memory  int     // of the windows that no watermark closes
 	waiting []*Seal // cut and not stored, oldest first
 	infos   infos
@@ -138,68 +139,69 @@ func (p *Partition) Tick(now time.Time, end, leading int64, cut func(Pair) error
 func (p *Partition) addRun(events []Event) {
 	r := &p.run
 	n := 0
-	for i := range events { // resolve: which window, series, key, token
+	var st *seriesState     // of the record before
+	var from, to int64      // the minute of st
+	for i := range events { // resolve: which series of which window, key, token
 		ev := &events[i]
-		if p.held(ev) {
-			continue
-		}
-		w := p.window(ev.Minute(), ev.Offset)
-		w.book(ev)
-		if ev.Outcome == Malformed {
-			continue
-		}
-		r.events[n], r.windows[n], r.series[n] = ev, w, nil
-		if ev.Outcome.Counts() {
-			p.watermark.Observe(ev.Time)
-			r.tokens[n] = sketches.Token(ev.User)
-			if st := w.findType(ev.Type); st != nil {
-				r.series[n], r.keys[n] = st, keyOf(st.typ, ev.ItemHash)
+		if st == nil || ev.Time < from || ev.Time >= to || string(ev.Type) != st.Type || !ev.Outcome.Counts() || ev.Offset < p.Position.To.S {
+			if p.held(ev) {
+				continue
 			}
+			w := p.window(ev.Minute(), ev.Offset)
+			w.book(ev)
+			if ev.Outcome == Malformed {
+				continue
+			}
+			st = nil
+			if ev.Outcome.Counts() {
+				p.watermark.Observe(ev.Time)
+				if st = w.findType(ev.Type); st != nil {
+					from = w.minute.UnixMilli()
+					to = from + MillisPerMinute
+				}
+			}
+			if st == nil {
+				r.windows[n] = w
+			}
+		} else {
+			st.window.outcomes[ev.Outcome]++
+			p.watermark.Observe(ev.Time)
+		}
+		r.events[n], r.series[n] = ev, st
+		r.tokens[n] = sketches.Token(ev.User)
+		if st != nil {
+			r.keys[n] = keyOf(st.typ, ev.ItemHash)
 		}
 		n++
 	}
 	touched := r.touched // kept, or the compiler leaves the reads out
 	for i := range n {   // touch: let the cache misses of the run overlap
-		w, st := r.windows[i], r.series[i]
+		st := r.series[i]
 		if st == nil {
 			continue
 		}
-		if len(w.slots) > 0 {
+		if w := st.window; len(w.slots) > 0 {
 			touched += w.slots[w.home(r.keys[i].hash)].hash
-		}
-		if t := st.countMin; t != nil {
-			touched += uint64(t.Touch(r.events[i].ItemHash.Lo))
-		}
-	}
-	for i := range n { // locate, and touch where the viewers are
-		w := r.windows[i]
-		if r.series[i] == nil {
-			continue
-		}
-		r.slots[i], _ = w.find(r.keys[i])
-		r.sizes[i] = len(w.slots)
-		if s := r.slots[i]; s != nil {
-			touched += uint64(w.touchViewers(s, r.tokens[i]))
 		}
 	}
 	r.touched = touched
-	// Update. Whatever opens a series or takes a slot happens here, record after
+	// Count. Whatever opens a series or takes a slot happens here, record after
 	// record: in the loops above it would depend on where a batch, and so a run, ends.
 	for i := range n {
-		ev, w, st := r.events[i], r.windows[i], r.series[i]
-		if !ev.Outcome.Counts() {
-			w.addOutcome(ev)
-			continue
-		}
-		s := r.slots[i]
-		if st == nil { // the first of its type in this run
+		ev, st := r.events[i], r.series[i]
+		if st == nil { // does not count, or is the first of its type in this run
+			w := r.windows[i]
+			if !ev.Outcome.Counts() {
+				w.addOutcome(ev)
+				continue
+			}
 			st = w.typeSeries(ev.Type)
+			r.series[i] = st
 			r.keys[i] = keyOf(st.typ, ev.ItemHash)
-			s, _ = w.find(r.keys[i])
-		} else if s == nil || len(w.slots) != r.sizes[i] { // new in this run, or moved
-			s, _ = w.find(r.keys[i])
 		}
-		w.add(st, s, r.keys[i], ev, r.tokens[i])
+		w := st.window
+		r.slots[i] = w.count(st, r.keys[i], ev)
+		r.sizes[i] = len(w.slots)
 		if len(ev.Dims) > 0 {
 			w.addBreakdowns(st, ev, r.tokens[i])
 		}
@@ -207,9 +209,31 @@ func (p *Partition) addRun(events []Event) {
 			p.memory += p.infos.observe(ev)
 		}
 	}
+	for i := range n { // viewers of the site
+		if st := r.series[i]; st != nil && r.events[i].HasUser {
+			st.window.addToken(&st.site, r.tokens[i])
+		}
+	}
+	for i := range n { // viewers of items
+		st, s := r.series[i], r.slots[i]
+		if st == nil || !r.events[i].HasUser || s == nil {
+			continue
+		}
+		w := st.window
+		if len(w.slots) != r.sizes[i] { // it has moved since
+			s, _ = w.find(r.keys[i])
+		}
+		w.addToken(s, r.tokens[i])
+	}
 	p.next = events[len(events)-1].Offset + 1
 	p.records += int64(len(events))
 	p.phase = (p.phase + len(events)) % runSize
+	if p.phase == 0 { // whatever batches they came in
+		p.guess = 0
+		if w := p.open[p.newest]; w != nil {
+			p.guess = w.Items()
+		}
+	}
 }
 
 // held reports whether a seal holds the record already: then it has only fed the
@@ -226,8 +250,8 @@ func (p *Partition) window(m Minute, offset int64) *Window {
 	w := p.open[m]
 	if w == nil {
 		items := 0
-		if before := p.open[p.newest]; before != nil && m > p.newest {
-			items = before.Items() // the minute before is a good guess
+		if m > p.newest {
+			items = p.guess
 		}
 		w = newWindow(m, p.Hasher, p.Limits, p.Dimensions, offset, items)
 		p.open[m] = w
@@ -282,6 +306,15 @@ func (p *Partition) anyBefore(m Minute) bool {
 // Cut closes all windows before to.F as one seal, which waits, and is answered
 // from, until Stored.
 func (p *Partition) Cut(to Pair) *Seal {
+	tables := make(map[*Window]map[*seriesState]*sketches.CountMin)
+	for m, w := range p.open { // only the owner writes: no lock for what takes long
+		if m < to.F {
+			if t := w.countMins(); t != nil {
+				tables[w] = t
+				p.Metrics.check(&w.Content, t)
+			}
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := &Seal{
@@ -291,8 +324,7 @@ func (p *Partition) Cut(to Pair) *Seal {
 	held := to.S // the smallest offset that no seal holds
 	for m, w := range p.open {
 		if m < to.F {
-			p.Metrics.check(&w.Content)
-			s.Partials = append(s.Partials, w.seal())
+			s.Partials = append(s.Partials, w.seal(tables[w]))
 			delete(p.open, m)
 		} else {
 			held = min(held, w.first)

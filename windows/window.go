@@ -34,10 +34,13 @@ func newWindow(m Minute, h sketches.Hasher, l Limits, dimensions []string, first
 // readers.
 type Partial struct{ Content }
 
-// seal closes the window. It must not be touched any more: the partial has its
-// tables.
-func (w *Window) seal() *Partial {
+// seal closes the window, with the Count-Min tables of its types. It must not be
+// touched any more: the partial has its tables.
+func (w *Window) seal(tables map[*seriesState]*sketches.CountMin) *Partial {
 	w.total = nil
+	for _, st := range w.series {
+		st.window, st.countMin = nil, tables[st]
+	}
 	return &Partial{w.Content}
 }
 
@@ -75,6 +78,7 @@ func (w *Window) typeSeries(name []byte) *seriesState {
 		s = Series{Other: OtherType}
 	}
 	st := w.open(s)
+	st.of = st
 	st.values = make([]int, len(w.dimensions))
 	w.types = append(w.types, st)
 	return st
@@ -96,11 +100,12 @@ func (w *Window) valueSeries(typ *seriesState, dimension int, value []byte) *ser
 		}
 	}
 	typ.values[dimension]++
-	return w.openValue(s)
+	return w.openValue(typ, s)
 }
 
-func (w *Window) openValue(s Series) *seriesState {
+func (w *Window) openValue(typ *seriesState, s Series) *seriesState {
 	st := w.open(s)
+	st.of = typ
 	if w.values == nil {
 		w.values = make(map[Series]*seriesState)
 	}
@@ -109,41 +114,29 @@ func (w *Window) openValue(s Series) *seriesState {
 }
 
 func (w *Window) open(s Series) *seriesState {
-	st := &seriesState{Series: s, index: uint32(len(w.series))}
+	st := &seriesState{Series: s, window: w, index: uint32(len(w.series))}
 	st.typ, st.value = seriesHash(w.hasher, s)
 	w.series = append(w.series, st)
 	w.grow(seriesBytes + len(s.Type) + len(s.Value))
 	return st
 }
 
-// add counts an event in its type's series. s is the slot of k, nil if it has none
-// yet; token is the user's, if there is one.
-func (w *Window) add(st *seriesState, s *slot, k key, ev *Event, token uint32) {
+// count counts an event in its type's series, and returns the slot of its item, if
+// it has one.
+func (w *Window) count(st *seriesState, k key, ev *Event) *slot {
 	st.site.count++
-	if ev.HasUser {
-		w.addToken(&st.site, token)
-	}
-	var estimate uint32
-	if st.countMin != nil {
-		estimate = st.countMin.Add(ev.ItemHash.Lo, 1)
-	}
+	s, _ := w.find(k)
 	if s == nil {
 		if s = w.slot(st, k, ev.Item); s == nil {
-			w.spill(st, ev, estimate)
-			return
-		}
-		if st.items == countMinFrom && st.countMin == nil {
-			w.makeCountMin(st)
-			st.countMin.Add(ev.ItemHash.Lo, 1)
+			w.spill(st, ev)
+			return nil
 		}
 	}
 	s.count++
 	if s.count > st.ranking.floor && s.meta&metaHot == 0 {
 		w.rank(&st.ranking, s)
 	}
-	if ev.HasUser {
-		w.addToken(s, token)
-	}
+	return s
 }
 
 // addBreakdowns counts an event in the series of its dimensions' values.
@@ -170,7 +163,7 @@ func (w *Window) addOutcome(ev *Event) {
 	s.Dimension, s.Value = OutcomeDimension, ev.Outcome.String()
 	st := w.values[s]
 	if st == nil {
-		st = w.openValue(s)
+		st = w.openValue(typ, s)
 	}
 	w.addBreakdown(typ, st, ev)
 }
@@ -179,18 +172,12 @@ func (w *Window) addOutcome(ev *Event) {
 // returns the item's slot there, if it has one.
 func (w *Window) addBreakdown(typ, st *seriesState, ev *Event) *slot {
 	st.site.count++
-	if typ.countMin != nil {
-		typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
-	}
 	k := keyOf(st.typ^st.value, ev.ItemHash)
 	s, _ := w.find(k)
 	if s == nil {
 		if s = w.breakdownSlot(st, k, ev.Item); s == nil {
-			if typ.countMin == nil {
-				w.makeCountMin(typ)
-				typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
-			}
-			w.makeHeap(typ)
+			w.overflowed(typ)
+			typ.countMin.Add(ev.ItemHash.Lo^st.value, 1)
 			st.overflow++
 			return nil
 		}
@@ -223,40 +210,57 @@ func (w *Window) breakdownSlot(st *seriesState, k key, name []byte) *slot {
 	return s
 }
 
-// spill counts an event whose item has no slot; estimate is what the Count-Min
-// table says of the item, if there is one yet.
-func (w *Window) spill(st *seriesState, ev *Event, estimate uint32) {
-	if st.countMin == nil { // fewer than countMinFrom items fit
-		w.makeCountMin(st)
-		estimate = st.countMin.Add(ev.ItemHash.Lo, 1)
-	}
-	w.makeHeap(st)
+// spill counts an event whose item has no slot.
+func (w *Window) spill(st *seriesState, ev *Event) {
+	w.overflowed(st)
 	st.overflow++
-	if estimate > st.heap.Min() {
+	if estimate := st.countMin.Add(ev.ItemHash.Lo, 1); estimate > st.heap.Min() {
 		st.heap.Offer(ev.ItemHash, estimate, ev.Item)
 	}
 }
 
-func (w *Window) makeHeap(typ *seriesState) {
+// overflowed makes the Count-Min table and the heap of a type, a key of which has
+// found no slot.
+func (w *Window) overflowed(typ *seriesState) {
 	if typ.heap == nil {
 		typ.heap = sketches.NewTopK(w.hasher.KeyID(), topK)
-		w.grow(heapBytes)
+		typ.countMin = sketches.NewCountMin(w.hasher.KeyID())
+		w.grow(heapBytes + countMinBytes)
 	}
 }
 
-// makeCountMin makes the Count-Min table of a type, with the events counted so
-// far: each key in one step, in the order of the slots. Until then every key has a
-// slot, so that nothing is missing.
-func (w *Window) makeCountMin(typ *seriesState) {
-	typ.countMin = sketches.NewCountMin(w.hasher.KeyID())
-	w.grow(countMinBytes)
-	for i := range w.slots {
-		s := &w.slots[i]
-		if s.hash == 0 {
+// countMins returns the Count-Min tables of the window's types that are large
+// enough to have one: what had no slot is in them already, key by key, and what had
+// one enters here with its whole count. So every event is in its table, and one
+// whose item has a slot costs nothing until the window is sealed: an update of the
+// table for each event took a quarter of the window path. The window is not changed.
+func (w *Window) countMins() map[*seriesState]*sketches.CountMin {
+	var tables map[*seriesState]*sketches.CountMin
+	for _, typ := range w.types {
+		if typ.items < countMinFrom && typ.heap == nil {
 			continue
 		}
-		if st := w.series[w.entries[w.refs[i]].series]; st.typ == typ.typ && s.count > 0 {
-			typ.countMin.Add(s.hash^st.typ, s.count)
+		if tables == nil {
+			tables = make(map[*seriesState]*sketches.CountMin)
+		}
+		t := sketches.NewCountMin(w.hasher.KeyID())
+		if typ.countMin != nil {
+			t = typ.countMin.Clone()
+		}
+		tables[typ] = t
+	}
+	if tables == nil {
+		return nil
+	}
+	for i := range w.slots {
+		s := &w.slots[i]
+		if s.hash == 0 || s.count == 0 {
+			continue
+		}
+		st := w.series[w.entries[w.refs[i]].series]
+		if t := tables[st.of]; t != nil {
+			t.Add(s.hash^st.typ, s.count)
 		}
 	}
+	return tables
 }

@@ -33,23 +33,27 @@ func (s *Store) apply(seal *windows.Seal) error {
 	if take, err := before.follow(seal); err != nil || !take {
 		return err
 	}
-	step("apply.begin")
+	s.step("apply.begin")
 	if err := s.writeTexts(seal.Items); err != nil {
 		return err
 	}
-	step("apply.texts")
+	s.step("apply.texts")
+	// What is rolled up must not change between the look at it and the moment from
+	// which a roll-up sees the seal.
+	s.gate.RLock()
+	defer s.gate.RUnlock()
 	p, batch, err := s.sealBatch(seal, before)
 	if err != nil {
 		return err
 	}
-	step("apply.encoded")
+	s.step("apply.encoded")
 	after, err := s.finishBatch(seal, before, p, batch)
 	if err != nil {
 		return err
 	}
-	step("apply.committed")
+	s.step("apply.committed")
 	s.show(p, after)
-	step("apply.shown")
+	s.step("apply.shown")
 	return nil
 }
 
@@ -89,7 +93,7 @@ func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.
 		batch.Close()
 		return nil, nil, err
 	}
-	p.starts[levelMinute] = starts
+	p.starts = starts
 	return p, batch, nil
 }
 
@@ -119,11 +123,25 @@ func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch
 func (s *Store) show(p *part, after *position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for l, starts := range p.starts {
-		for _, start := range starts {
-			s.catalogue.add(windows.Level(l), start, p.number)
-		}
-	}
+	s.enterLocked(p)
 	l := s.roster.find(p.seal.Log)
 	s.roster.put(l.moved(p.seal.Partition, after))
+}
+
+// enterLocked makes a part known. mu must be held, or nobody else have the store.
+func (s *Store) enterLocked(p *part) {
+	for l, starts := range p.starts {
+		for _, at := range starts {
+			s.catalogue.add(windows.Level(l), at, p.number)
+			if p.kind != partSeal && windows.Level(l) > levelMinute {
+				s.ladder.rolled.add(windows.Level(l), at, p.number)
+			}
+			if windows.Level(l) == levelEver {
+				s.ladder.widenEver(at.start)
+			}
+			if at.info.counted() {
+				s.ladder.first = min(s.ladder.first, at.start)
+			}
+		}
+	}
 }

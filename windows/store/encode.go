@@ -34,6 +34,9 @@ type encoder struct {
 	tokensTmp       []uint32
 	writer          partWriter
 	key, value      []byte
+
+	late         lateRows
+	direct, keep bool // whether the present minute goes to the level of minutes, and to late
 }
 
 // encoderRow is a row that waits for its id, and then for its turn.
@@ -58,43 +61,44 @@ const (
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
 // encode adds the blocks, lists and tables of a seal's partials to the batch, and
-// returns the starts that have any.
-func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble.Batch) ([]presence, error) {
+// returns the starts that have any. What is late for a level that is rolled up goes
+// there as well. gate must be held.
+func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble.Batch) (starts [levelCount][]presence, err error) {
 	e := encoders.Get().(*encoder)
 	e.store, e.batch, e.part = s, batch, number
+	e.late.reset()
 	defer func() {
 		if cap(e.rows) <= keepRows {
 			e.store, e.batch = nil, nil
 			encoders.Put(e)
 		}
 	}()
-	var starts []presence
 	first := 0
 	for i, p := range partials {
 		if err := e.gather(p); err != nil {
-			return nil, err
+			return starts, err
 		}
 		if len(e.rows) < rowsAtOnce && i < len(partials)-1 {
 			continue
 		}
 		if err := e.resolve(); err != nil {
-			return nil, err
+			return starts, err
 		}
 		from := 0
 		for k, end := range e.ends {
 			at, ok, err := e.write(partials[first+k], e.rows[from:end])
 			if err != nil {
-				return nil, err
+				return starts, err
 			}
-			if ok {
-				starts = append(starts, at)
+			if ok && e.direct {
+				starts[levelMinute] = append(starts[levelMinute], at)
 			}
 			from = end
 		}
 		first = i + 1
 		e.rows, e.ends, e.tokens, e.dense = e.rows[:0], e.ends[:0], e.tokens[:0], e.dense[:0]
 	}
-	return starts, nil
+	return starts, e.late.write(s, number, batch, &starts)
 }
 
 // gather copies the rows of a partial.
@@ -195,6 +199,11 @@ func (e *encoder) write(p *windows.Partial, rows []encoderRow) (at presence, ok 
 	if err != nil || len(rows) == 0 && len(tables) == 0 {
 		return at, false, err
 	}
+	base, top := e.store.reach(at.start)
+	e.direct, e.keep = base == levelMinute, top > levelMinute
+	if e.keep {
+		e.late.begin(at.start, base, top, tables)
+	}
 	e.key = blockKey{level: levelMinute, start: at.start, part: e.part}.append(e.key[:0])
 	e.writer.begin(e.set)
 	for _, o := range e.order {
@@ -242,6 +251,12 @@ func (e *encoder) tables(p *windows.Partial) ([]typeTables, error) {
 }
 
 func (e *encoder) set(row rowKey, value []byte) error {
+	if e.keep && row.series() <= lastSeries {
+		e.late.add(value)
+	}
+	if !e.direct {
+		return nil
+	}
 	binary.BigEndian.PutUint64(e.key[blockKeySize-8:], uint64(row))
 	return e.batch.Set(e.key, value, nil)
 }

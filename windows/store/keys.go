@@ -21,6 +21,8 @@ const (
 	prefixReasonName = 'r' // reason -> reason id
 	prefixReasonID   = 'R' // reason id -> reason
 	prefixText       = 't' // item id -> its title, url and image
+	prefixMark       = 'k' // part -> the periods that are being rolled up as this part
+	prefixFloor      = 'f' // level -> where it begins
 )
 
 // Reserved ids. Part of the format.
@@ -91,6 +93,17 @@ func sharesPart(a, b []byte) bool {
 
 func partKey(part uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{prefixPart}, part)
+}
+
+func markKey(part uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{prefixMark}, part)
+}
+
+func floorKey(l windows.Level) []byte { return []byte{prefixFloor, byte(l)} }
+
+// startKey is the first key of a start at a level, whatever the part.
+func startKey(l windows.Level, start windows.Minute) []byte {
+	return binary.BigEndian.AppendUint32([]byte{byte(l)}, uint32(start))
 }
 
 func logKey(id windows.LogID) []byte { return append([]byte{prefixLog}, id[:]...) }

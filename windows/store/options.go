@@ -28,6 +28,9 @@ type Options struct {
 	ViewTypes  []string
 	Dimensions []string
 
+	// Keep is for how long each level is kept. It is not kept with the store.
+	Keep Retention
+
 	CacheBytes int64 // of blocks as read from the disk; 0: DefaultCacheBytes
 	Logger     *slog.Logger
 
@@ -63,7 +66,7 @@ func (o *Options) validate() error {
 	if o.CacheBytes < 0 {
 		errs = append(errs, fmt.Errorf("cache bytes: must not be negative, got %d", o.CacheBytes))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, o.Keep.validate())...)
 }
 
 // withDefaults fills in what was left out, and names the folder in one way only:

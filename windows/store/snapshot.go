@@ -19,9 +19,10 @@ type Snapshot struct {
 	pebble    *pebble.Snapshot
 	iter      *pebble.Iterator // over all blocks; made when it is first needed
 	catalogue catalogue
+	ladder    ladder
 	logs      []*logState
 	series    []windows.Series
-	closed    bool
+	done      chan struct{} // closed once the snapshot is
 
 	key    []byte
 	record record
@@ -41,24 +42,25 @@ func (s *Store) Snapshot() (*Snapshot, error) {
 		return nil, err
 	}
 	s.roster.shared = true
-	s.snapshots.Add(1)
-	return &Snapshot{
+	n := &Snapshot{
 		store:     s,
+		done:      make(chan struct{}),
 		catalogue: s.catalogue.share(),
+		ladder:    s.ladder.share(),
 		logs:      s.roster.logs,
 		series:    s.known.list(),
 		// Under mu, so that no part that the catalogue has is removed in between.
 		pebble: s.db.NewSnapshot(),
-	}, nil
+	}
+	s.snapshots[n] = struct{}{}
+	return n, nil
 }
 
 // Close gives back what the snapshot holds. More than once is allowed.
 func (n *Snapshot) Close() error {
-	if n.closed {
+	if n.pebble == nil {
 		return nil
 	}
-	n.closed = true
-	defer n.store.snapshots.Done()
 	var err error
 	if n.iter != nil {
 		err = n.iter.Close()
@@ -66,15 +68,38 @@ func (n *Snapshot) Close() error {
 	if cerr := n.pebble.Close(); err == nil {
 		err = cerr
 	}
+	n.pebble = nil
+	n.store.mu.Lock()
+	delete(n.store.snapshots, n)
+	n.store.mu.Unlock()
+	close(n.done)
 	return err
 }
 
 // Span returns the minutes from the first to the last that events are counted in;
-// ok is false if there are none.
+// ok is false if there are none. Where retention has left larger periods only, the
+// first or last is that of such a period.
 func (n *Snapshot) Span() (r windows.Range, ok bool) {
-	first, ok := n.catalogue.first(levelMinute)
-	last, _ := n.catalogue.last(levelMinute)
-	return windows.Range{From: first, To: last + 1}, ok
+	for l := range windows.Level(levelCount) {
+		first, some := n.catalogue.first(l)
+		if !some {
+			continue
+		}
+		last, _ := n.catalogue.last(l)
+		at := l
+		if l == levelEver {
+			at = levelDay // what its entries are of
+		}
+		// A period says less than the minutes in it, where they are still there.
+		if !ok || first < levelStart(at, r.From) {
+			r.From = first
+		}
+		if !ok || last > levelStart(at, r.To-1) {
+			r.To = last + policy[at].size
+		}
+		ok = true
+	}
+	return r, ok
 }
 
 // Logs returns all logs, oldest first.
@@ -128,8 +153,25 @@ func (n *Snapshot) eachPart(at windows.Stretch, yield func(windows.Part, presenc
 	if at.Level >= levelCount {
 		return
 	}
+	if at.Level == levelEver {
+		n.eachEver(yield)
+		return
+	}
 	n.catalogue.each(at.Level, at.Range, func(e entry) bool {
 		return yield(windows.Part{Level: at.Level, Start: e.start(), ID: e.part()}, e.info())
+	})
+}
+
+// eachEver yields the parts of the level ever. Each is there once for each of its
+// days; its start is the first day of all.
+func (n *Snapshot) eachEver(yield func(windows.Part, presenceInfo) bool) {
+	var seen []uint32
+	n.catalogue.each(levelEver, n.ladder.ever, func(e entry) bool {
+		if slices.Contains(seen, e.part()) {
+			return true
+		}
+		seen = append(seen, e.part())
+		return yield(windows.Part{Level: levelEver, Start: n.ladder.ever.From, ID: e.part()}, e.info())
 	})
 }
 
@@ -388,14 +430,23 @@ func (n *Snapshot) seek(p windows.Part, row rowKey) ([]byte, error) {
 		}
 		n.iter = it
 	}
-	n.key = blockKey{level: p.Level, start: p.Start, part: p.ID, row: row}.append(n.key[:0])
+	n.key = keyOf(p, row).append(n.key[:0])
 	n.iter.SeekGE(n.key)
 	return n.block(n.key)
 }
 
+// keyOf returns the key of a row of a part.
+func keyOf(p windows.Part, row rowKey) blockKey {
+	k := blockKey{level: p.Level, start: p.Start, part: p.ID, row: row}
+	if p.Level == levelEver {
+		k.start = 0
+	}
+	return k
+}
+
 // next moves on to the next block of the part.
 func (n *Snapshot) next(p windows.Part) ([]byte, error) {
-	n.key = blockKey{level: p.Level, start: p.Start, part: p.ID}.append(n.key[:0])
+	n.key = keyOf(p, 0).append(n.key[:0])
 	n.iter.Next()
 	return n.block(n.key)
 }

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,15 +28,25 @@ type Store struct {
 	known                  seriesList
 	texts                  sync.Mutex // held while texts of items are merged and committed
 	nextPart               atomic.Uint32
+	hook                   func(name string) // tests: called at each step
+
+	// maintenance is held while periods are rolled up, folded or removed.
+	maintenance sync.Mutex
+	// gate is held by each seal from the look at what is rolled up until it is shown,
+	// and alone by whoever changes that or needs all seals before it to be shown. It
+	// is taken after maintenance and before mu.
+	gate  sync.RWMutex
+	marks map[period]uint32 // periods that are being rolled up, by which part; guarded by gate
 
 	// mu guards what follows: what is in the store, as a reader may see it. It is
 	// changed once a batch is committed, in one step; a Snapshot takes it, and then
 	// Pebble's own snapshot, which so has at least that.
 	mu        sync.RWMutex
 	catalogue catalogue
+	ladder    ladder // changed under gate too
 	roster    roster
 	closed    bool
-	snapshots sync.WaitGroup
+	snapshots map[*Snapshot]struct{} // that are open
 }
 
 // Open opens the store in a folder, or makes it. See Options. It fails with
@@ -47,7 +60,11 @@ func Open(opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{opts: opts, logger: newLogger(opts.Logger)}
+	s := &Store{
+		opts: opts, logger: newLogger(opts.Logger),
+		marks: make(map[period]uint32), snapshots: make(map[*Snapshot]struct{}),
+	}
+	s.ladder.first = windows.MaxMinute
 	if err := s.open(); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
@@ -189,11 +206,7 @@ func (s *Store) loadParts() error {
 		if p.key != s.meta.KeyID {
 			return fmt.Errorf("part %d: %w", p.number, ErrKey)
 		}
-		for l, starts := range p.starts {
-			for _, start := range starts {
-				s.catalogue.add(windows.Level(l), start, p.number)
-			}
-		}
+		s.enterLocked(p)
 		next = p.number + 1
 		return chain.add(key, p)
 	})
@@ -201,7 +214,10 @@ func (s *Store) loadParts() error {
 		return err
 	}
 	s.nextPart.Store(next)
-	return chain.end()
+	if err := chain.end(); err != nil {
+		return err
+	}
+	return s.loadLadder()
 }
 
 // eachRow calls yield for every row whose key begins with the prefix.
@@ -229,6 +245,29 @@ func (s *Store) commit(b *pebble.Batch, o *pebble.WriteOptions) error {
 	return s.logger.guard(func() error { return errors.Join(b.Commit(o), b.Close()) })
 }
 
+// drain waits until every Snapshot that is open now is closed.
+func (s *Store) drain(ctx context.Context) error {
+	s.mu.RLock()
+	open := slices.Collect(maps.Keys(s.snapshots))
+	s.mu.RUnlock()
+	for _, n := range open {
+		select {
+		case <-n.done:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// step marks a point between two steps of a change: see FORMAT.md.
+func (s *Store) step(name string) {
+	if s.hook != nil {
+		s.hook(name)
+	}
+	step(name)
+}
+
 // Meta returns what the store was made with.
 func (s *Store) Meta() Meta { return s.meta }
 
@@ -242,7 +281,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	s.snapshots.Wait()
+	s.drain(context.Background()) //nolint:errcheck // never ends early
 	if err := s.logger.failure(); err != nil {
 		return nil //nolint:nilerr // whoever wrote has been told; Pebble is stuck, and the process ends with it
 	}

@@ -608,3 +608,93 @@ func TestAThousandSlotsFindTheTopOfABusyHour(t *testing.T) {
 		}
 	}
 }
+
+// snapshot returns what the keeper holds: its positions, and how many events
+// count in them.
+func (k *keeper) snapshot() (positions []windows.Position, counted uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, seals := range k.seals {
+		for _, s := range seals {
+			for _, p := range s.Partials {
+				counted += siteEvents(&p.Content)
+			}
+		}
+	}
+	return slices.Clone(k.positions), counted
+}
+
+func siteEvents(c *windows.Content) (n uint64) {
+	for _, s := range c.Series() {
+		if row, ok := c.Find(s, windows.Site, sketches.Hash128{}); ok && s.Dimension == "" {
+			n += row.Events
+		}
+	}
+	return n
+}
+
+// While windows are sealed and stored, who reads the store first and then what it
+// lacks sees every event once: the total never falls, and is never more than there is.
+func TestATotalNeverFallsWhileSealing(t *testing.T) {
+	shape := modelStream(8)
+	shape.Dims, shape.Duplicates = nil, 0
+	events := shape.Stream()
+	const partitions = 3
+	hasher := sketches.NewHasher(modelKey)
+	split := windowstest.Split(hasher, events, partitions, modelStamp)
+	store := newKeeper(partitions)
+	e := windows.NewEngine(windows.EngineConfig{
+		Log: windows.LogID{1}, Positions: slices.Clone(store.positions), Hasher: hasher, Limits: plenty,
+		Memory: 300_000, History: true, Store: store, Logger: slog.New(slog.DiscardHandler),
+		Judge: func(int) windows.Judge {
+			return &windowstest.Judge{Generation: modelGeneration, MaxLateness: -1, MaxSkew: modelSkew.Milliseconds()}
+		},
+		Look: func(o int64) int64 { return windowstest.Look(o, modelGeneration) },
+	})
+	total := func() uint64 {
+		for {
+			positions, n := store.snapshot()
+			fresh := true
+			for p := range partitions {
+				fresh = fresh && e.Read(p, positions[p].To, func(c *windows.Content) { n += siteEvents(c) })
+			}
+			if fresh {
+				return n
+			}
+		}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for p := range split {
+			for batch := range slices.Chunk(split[p], 200) {
+				if err := e.Submit(t.Context(), p, windows.Batch{Events: batch}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}
+	}()
+	reads, last := 0, uint64(0)
+	for running := true; running; reads++ {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		n := total()
+		if n < last || n > uint64(len(events)) {
+			t.Fatalf("read %d: %d events, it was %d; there are %d", reads, n, last, len(events))
+		}
+		last = n
+	}
+	if err := e.Finish(int64(len(events))); err != nil {
+		t.Fatal(err)
+	}
+	if n := total(); n != uint64(len(events)) {
+		t.Errorf("%d events at the end, there are %d", n, len(events))
+	}
+	if reads < 10 {
+		t.Errorf("only %d reads: this run shows nothing", reads)
+	}
+}

@@ -106,8 +106,9 @@ func (e *examiner) scope() scope {
 	s := scope{query: url.Values{}, question: windowstest.Question{From: start, To: end}}
 	switch e.random.IntN(4) {
 	case 0: // an odd instant is moved outward to whole minutes
-		s.query.Set("from", strconv.FormatInt(start+e.random.Int64N(windows.MillisPerMinute), 10))
-		s.query.Set("to", strconv.FormatInt(end-e.random.Int64N(windows.MillisPerMinute), 10))
+		from := start + e.random.Int64N(windows.MillisPerMinute)
+		s.query.Set("from", strconv.FormatInt(from, 10))
+		s.query.Set("to", strconv.FormatInt(max(end-e.random.Int64N(windows.MillisPerMinute), from+1), 10))
 	case 1: // another zone's way to write it
 		zone := time.FixedZone("", (e.random.IntN(57)-28)*1800)
 		s.query.Set("from", time.UnixMilli(start).In(zone).Format(time.RFC3339))
@@ -144,7 +145,7 @@ func (e *examiner) item() string {
 	case 0, 1:
 		return e.hot[e.random.IntN(len(e.hot))]
 	case 2:
-		return strings.ToUpper(e.items[e.random.IntN(len(e.items))]) + " "
+		return "\u00a0 no such item" + strconv.Itoa(e.random.IntN(10))
 	default:
 		return e.items[e.random.IntN(len(e.items))]
 	}

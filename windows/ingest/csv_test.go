@@ -13,7 +13,7 @@ import (
 )
 
 func rowsOf(t interface{ Fatalf(string, ...any) }, header string) *rows {
-	f, _, _, err := newRows([]byte(header+"\n"), true, fieldNames([]string{"country"}))
+	f, _, _, err := newRows([]byte(header+"\n"), true, sharedDecoder().names)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -10,11 +10,19 @@
 //	split.go     where the next record ends (csv.go: a row)
 //	fast.go      JSON, the plain case, by hand
 //	strict.go    JSON, everything else, by a strict library
-//	record.go    what was read, checked, as an event
+//	record.go    what was read of it, checked (field.go, time.go)
+//	decoder.go   as an event, with its hashes and its partition
 //	chunk.go     buffers and events in them, handed out by partition
 //	reading.go   the loop over all that
 //	files.go     what an import is from outside
 //	judge.go     future, duplicate, too old, late or counted (dedup.go, newest.go)
+//
+// What a value may be, beyond what its field's type says: a number written as an
+// integer stands for its digits where text is asked (-0 for "-0"). null, and text
+// that is empty, count as absent; only an item must be there. An empty time is one
+// of CSV that is absent, but text of JSON that is no time. Values are bytes: never
+// trimmed, folded or normalized, and a NUL is one like others. A value of a
+// dimension is its text as it is written: 1.0 is not 1.
 //
 // Invariants:
 //

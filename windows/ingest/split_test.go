@@ -6,15 +6,20 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
+// sharedDecoder is made once, since fuzzing would do little else.
+var sharedDecoder = sync.OnceValue(func() *decoder { return testDecoder("country") })
+
 // readAll reads the records of data, which comes in pieces of the sizes that size
 // returns. What is not there yet is full of quotes.
 func readAll(t interface{ Fatalf(string, ...any) }, f format, data []byte, size func() int) (records []string) {
-	d := testDecoder("country")
+	d := sharedDecoder()
+	d.record.arena = nil
 	buf := bytes.Repeat([]byte{'"'}, len(data)+2*slack)
 	pos, end := 0, 0
 	for steps := 0; ; steps++ {

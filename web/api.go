@@ -24,8 +24,11 @@ type Questions interface {
 type Config struct {
 	Questions Questions
 	// Ready says why questions cannot be answered, if they can't.
-	Ready  func(context.Context) error
-	Logger *slog.Logger
+	Ready func(context.Context) error
+	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
+	Metrics  http.Handler
+	Requests *Metrics
+	Logger   *slog.Logger
 }
 
 const (
@@ -41,17 +44,31 @@ func New(cfg Config) http.Handler {
 	a := &api{Config: cfg, running: make(chan struct{}, perCPU*runtime.GOMAXPROCS(0))}
 	mux := http.NewServeMux()
 	for _, path := range queries.Paths {
-		mux.Handle("/v1/"+path, a.handle(func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) }))
+		a.serve(mux, "/v1/"+path, func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) })
 	}
-	mux.Handle("/healthz", a.handle(func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) }))
-	mux.Handle("/readyz", a.handle(a.ready))
-	mux.Handle("/", a.handle(a.nowhere))
+	a.serve(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) })
+	a.serve(mux, "/readyz", a.ready)
+	a.serve(mux, "/openapi.json", sendDocument)
+	if cfg.Metrics != nil {
+		a.serve(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
+			cfg.Metrics.ServeHTTP(w, r)
+			return nil
+		})
+	}
+	mux.Handle("/", a.handle("", a.nowhere))
 	return mux
+}
+
+// serve handles a path.
+func (a *api) serve(mux *http.ServeMux, path string, h func(http.ResponseWriter, *http.Request) error) {
+	a.paths = append(a.paths, path)
+	mux.Handle(path, a.handle(path, h))
 }
 
 type api struct {
 	Config
 	running chan struct{} // holds one for each question under way
+	paths   []string      // that there are
 }
 
 // question answers GET /v1/PATH.
@@ -93,13 +110,9 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
 
 // nowhere answers what no path matches.
 func (a *api) nowhere(_ http.ResponseWriter, r *http.Request) error {
-	var known []string
-	for _, path := range queries.Paths {
-		known = append(known, "/v1/"+path)
+	detail := "no such path."
+	if nearest := queries.Nearest(r.URL.Path, a.paths); nearest != "" {
+		detail = "no such path; did you mean " + nearest + "?"
 	}
-	detail := "no such path"
-	if nearest := queries.Nearest(r.URL.Path, known); nearest != "" {
-		detail += "; did you mean " + nearest + "?"
-	}
-	return &problem{Status: http.StatusNotFound, Detail: detail + " There are " + strings.Join(known, ", ")}
+	return &problem{Status: http.StatusNotFound, Detail: detail + " There are " + strings.Join(a.paths, ", ")}
 }

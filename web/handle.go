@@ -58,9 +58,11 @@ func problemOf(err error, gone bool) *problem {
 	return p
 }
 
-// handle makes a handler of a function that returns an error (H1).
-func (a *api) handle(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// handle makes the handler of a path from a function that returns an error (H1).
+func (a *api) handle(path string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+		w := &response{ResponseWriter: to, status: http.StatusOK}
+		defer a.Requests.measure(path, w, time.Now())
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		defer func() {
 			if x := recover(); x != nil {

@@ -69,7 +69,7 @@ bench: ## the figures of the README, as a table; raw lines for benchstat in benc
 .PHONY: soak
 soak: ## hours: fuzzing, and tests of properties, each much longer and with fresh seeds
 	@$(MAKE) fuzz FUZZTIME=10m
-	@RAPID_CHECKS=20000 go test -race -count=1 -shuffle=on -timeout 0 ./...
+	@TIDEMARK_SOAK=1 RAPID_CHECKS=20000 go test -race -count=1 -shuffle=on -timeout 0 ./...
 
 .PHONY: clean
 clean: ## remove what builds leave behind

@@ -86,12 +86,12 @@ func (r *record) set(f *field, kind valueKind, v []byte) {
 
 func (r *record) setTime(f *field, kind valueKind, v []byte) {
 	var reason string
-	switch {
-	case kind == aString:
+	switch kind {
+	case aString:
 		r.time, reason = r.clock.parse(v)
-	case kind == aCell:
+	case aCell:
 		r.time, reason = r.clock.parseCell(v)
-	case kind == anInt || kind == aNumber:
+	case anInt, aNumber:
 		r.time, reason = parseMillis(v)
 	default:
 		reason = f.wrong

@@ -46,8 +46,13 @@ const (
 type Row struct {
 	Kind    Kind
 	Item    []byte // of kind Item; nil where the reader knows it by its id
-	Events  uint64 // that count, exactly
+	Events  uint64 // that count, exactly; of a Short row, at least
 	Reached uint64 // that reached the viewers sketch; at least the distinct users among them
+
+	// Short says that the item had no slot in some window of the period, so that
+	// events of it may be missing: they are in the Count-Min table alone. Never so in
+	// a window, or a part of a seal.
+	Short bool
 
 	// Viewers, in one of two forms: at most sketches.MaxTokens different tokens
 	// in no order, or registers (then Tokens is nil).

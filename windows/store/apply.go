@@ -130,18 +130,28 @@ func (s *Store) show(p *part, after *position) {
 
 // enterLocked makes a part known. mu must be held, or nobody else have the store.
 func (s *Store) enterLocked(p *part) {
-	for l, starts := range p.starts {
+	for i, starts := range p.starts {
+		l := windows.Level(i)
 		for _, at := range starts {
-			s.catalogue.add(windows.Level(l), at, p.number)
-			if p.kind != partSeal && windows.Level(l) > levelMinute {
-				s.ladder.rolled.add(windows.Level(l), at, p.number)
-			}
-			if windows.Level(l) == levelEver {
-				s.ladder.widenEver(at.start)
-			}
+			s.catalogue.add(l, at, p.number)
 			if at.info.counted() {
 				s.ladder.first = min(s.ladder.first, at.start)
 			}
+			if l == levelEver {
+				s.ladder.widenEver(at.start)
+			}
+			if l > levelMinute && (p.kind != partSeal || s.alone(period{l, at.start})) {
+				s.ladder.rolled.add(l, at, p.number)
+			}
 		}
 	}
+}
+
+// alone reports whether a seal is the first to bring something to a period of a
+// level above the minutes, where it is because a larger period was rolled up before
+// there was anything in this one, or because the smaller ones are no longer kept.
+// Whatever comes later comes here as well: there is nothing to roll up. mu must be held.
+func (s *Store) alone(p period) bool {
+	_, marked := s.marks[p]
+	return !marked && !s.ladder.has(p)
 }

@@ -106,7 +106,7 @@ func TestWhatIsSealedIsReadBack(t *testing.T) {
 		limits := windows.Limits{Items: rapid.SampledFrom([]int{3, 20, 1000}).Draw(rt, "items"), Values: rapid.IntRange(1, 5).Draw(rt, "values")}
 		var seals []*windows.Seal
 		for number := range partitions {
-			src := newSource(number, sourceConfig{limits: limits, dims: []string{"country"}})
+			src := newFeeder(number, feederConfig{limits: limits, dims: []string{"country"}})
 			offset := int64(0)
 			for range rapid.IntRange(1, 3).Draw(rt, "seals") {
 				events := drawEvents(rt, offset)
@@ -288,7 +288,7 @@ func checkSketches(rt *rapid.T, n *Snapshot, seals []*windows.Seal) {
 func TestLargeWindowIsReadBack(t *testing.T) {
 	s := open(t, testOptions(t.TempDir(), 1))
 	begin(t, s)
-	src := newSource(0, sourceConfig{})
+	src := newFeeder(0, feederConfig{})
 	r := rand.New(rand.NewPCG(1, 1))
 	zipf := rand.NewZipf(r, 1.2, 1, 20_000)
 	var events []windows.Event
@@ -352,9 +352,9 @@ func TestPartitionsApplyAtOnce(t *testing.T) {
 	s := open(t, testOptions(t.TempDir(), partitions))
 	begin(t, s)
 	var all []*windows.Seal
-	sources := make([]*source, partitions)
+	sources := make([]*feeder, partitions)
 	for p := range partitions {
-		sources[p] = newSource(p, sourceConfig{})
+		sources[p] = newFeeder(p, feederConfig{})
 		r := rand.New(rand.NewPCG(uint64(p), 7))
 		for seal := range 10 {
 			var events []windows.Event

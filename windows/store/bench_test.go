@@ -18,7 +18,7 @@ func benchSeals(b *testing.B, minutes, events, items, perSeal int) (seals []*win
 	for i, p := range r.Perm(items) {
 		names[i] = fmt.Sprintf("item-%06d", p)
 	}
-	s := newSource(0, sourceConfig{})
+	s := newFeeder(0, feederConfig{})
 	var batch []windows.Event
 	offset := int64(0)
 	for m := range minutes {

@@ -55,27 +55,27 @@ func begin(tb testing.TB, s *Store) {
 	}
 }
 
-// source makes seals of events, as a partition of an engine does.
-type source struct {
+// feeder makes seals of events, as a partition of an engine does.
+type feeder struct {
 	*windows.Partition
 	number int
 	seals  []*windows.Seal
 }
 
-type sourceConfig struct {
+type feederConfig struct {
 	limits windows.Limits
 	dims   []string
 	memory int
 }
 
-func newSource(number int, c sourceConfig) *source {
+func newFeeder(number int, c feederConfig) *feeder {
 	if c.limits.Items == 0 {
 		c.limits = windows.Limits{Items: 1 << 20, Values: 1000}
 	}
 	if c.memory == 0 {
 		c.memory = math.MaxInt
 	}
-	return &source{number: number, Partition: windows.NewPartition(windows.PartitionConfig{
+	return &feeder{number: number, Partition: windows.NewPartition(windows.PartitionConfig{
 		Log: testLog, Number: number, Position: windows.Position{E: uint64(number) + 100},
 		Hasher: testHasher, Limits: c.limits, Dimensions: c.dims,
 		Judge:  &windowstest.Judge{Generation: 1 << 40, MaxSkew: math.MaxInt64 / 4, MaxLateness: -1, Lateness: 30_000},
@@ -85,21 +85,21 @@ func newSource(number int, c sourceConfig) *source {
 }
 
 // add takes records, and cuts where the partition says so.
-func (s *source) add(tb testing.TB, events []windows.Event) {
+func (s *feeder) add(tb testing.TB, events []windows.Event) {
 	tb.Helper()
 	if err := s.Add(events, s.cut); err != nil {
 		tb.Fatal(err)
 	}
 }
 
-func (s *source) cut(to windows.Pair) error {
+func (s *feeder) cut(to windows.Pair) error {
 	s.seals = append(s.seals, s.Cut(to))
 	s.Stored()
 	return nil
 }
 
 // end closes everything, if anything is open, after the record before offset end.
-func (s *source) end(tb testing.TB, end int64) {
+func (s *feeder) end(tb testing.TB, end int64) {
 	tb.Helper()
 	if to, due := s.End(end); due {
 		if err := s.cut(to); err != nil {

@@ -18,9 +18,9 @@ import (
 // that were acknowledged, their names too; and the rest can be applied.
 func TestPowerCut(t *testing.T) {
 	const partitions, seals, cuts = 3, 12, 24
-	sources := make([]*source, partitions)
+	sources := make([]*feeder, partitions)
 	for p := range sources {
-		sources[p] = newSource(p, sourceConfig{})
+		sources[p] = newFeeder(p, feederConfig{})
 		r := rand.New(rand.NewPCG(uint64(p), 3))
 		offset := int64(0)
 		for range seals {

@@ -79,7 +79,7 @@ func TestDamageIsNeverAWrongNumber(t *testing.T) {
 }
 
 func damageSeals(t *testing.T) []*windows.Seal {
-	src := newSource(0, sourceConfig{limits: windows.Limits{Items: 300, Values: 10}})
+	src := newFeeder(0, feederConfig{limits: windows.Limits{Items: 300, Values: 10}})
 	r := rand.New(rand.NewPCG(1, 2))
 	offset := int64(0)
 	for range 6 {

@@ -10,7 +10,7 @@ import (
 // chainOf makes seals of one partition, each of one minute.
 func chainOf(tb testing.TB, n int) []*windows.Seal {
 	tb.Helper()
-	src := newSource(0, sourceConfig{})
+	src := newFeeder(0, feederConfig{})
 	for i := range n {
 		src.add(tb, []windows.Event{recordOf(int64(i), windows.Minute(100+i), "view", "a", i)})
 		src.end(tb, int64(i+1))

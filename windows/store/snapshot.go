@@ -401,7 +401,7 @@ func (n *Snapshot) seriesID(s windows.Series) (uint32, error) {
 
 // show makes a row of a record.
 func (n *Snapshot) show(r *record) (windows.Row, error) {
-	row := windows.Row{Kind: windows.Item, Events: r.events, Reached: r.reached}
+	row := windows.Row{Kind: windows.Item, Events: r.events, Reached: r.reached, Short: r.short}
 	switch r.key.item() {
 	case itemSite:
 		row.Kind = windows.Site

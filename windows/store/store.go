@@ -28,6 +28,7 @@ type Store struct {
 	known                  seriesList
 	texts                  sync.Mutex // held while texts of items are merged and committed
 	nextPart               atomic.Uint32
+	sizes                  sizes
 	hook                   func(name string) // tests: called at each step
 
 	// maintenance is held while periods are rolled up, folded or removed.
@@ -61,10 +62,11 @@ func Open(opts Options) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{
-		opts: opts, logger: newLogger(opts.Logger),
+		opts: opts, logger: newLogger(opts.Logger), sizes: mergeSizes,
 		marks: make(map[period]uint32), snapshots: make(map[*Snapshot]struct{}),
 	}
 	s.ladder.first = windows.MaxMinute
+	s.nextPart.Store(1)
 	if err := s.open(); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
@@ -196,8 +198,10 @@ func (s *Store) load() (err error) {
 
 // loadParts reads the catalogue, and holds the seals against the positions.
 func (s *Store) loadParts() error {
+	if err := s.loadMarks(); err != nil {
+		return err
+	}
 	chain := newChain(&s.roster)
-	next := uint32(1)
 	err := s.eachRow(prefixPart, func(key, value []byte) error {
 		p, err := parsePart(key, value)
 		if err != nil {
@@ -206,18 +210,22 @@ func (s *Store) loadParts() error {
 		if p.key != s.meta.KeyID {
 			return fmt.Errorf("part %d: %w", p.number, ErrKey)
 		}
+		if p.kind == partRoll {
+			if err := s.unmark(p.number); err != nil {
+				return err
+			}
+		}
 		s.enterLocked(p)
-		next = p.number + 1
+		s.nextPart.Store(max(s.nextPart.Load(), p.number+1))
 		return chain.add(key, p)
 	})
 	if err != nil {
 		return err
 	}
-	s.nextPart.Store(next)
 	if err := chain.end(); err != nil {
 		return err
 	}
-	return s.loadLadder()
+	return s.loadFloors()
 }
 
 // eachRow calls yield for every row whose key begins with the prefix.

@@ -57,6 +57,13 @@ var values = []struct {
 		}
 		return m.append(nil)
 	}, [][]byte{(&Meta{Format: formatVersion, KeyID: 5, Partitions: 4, ViewTypes: []string{"view"}, Dimensions: []string{"a", "b"}}).append(nil)}},
+	{"mark", func(v []byte) []byte {
+		j, err := parseJob(markKey(3), v)
+		if err != nil {
+			return nil
+		}
+		return j.append(nil)
+	}, [][]byte{(&job{level: levelHour, periods: []windows.Minute{0, 60, 180}}).append(nil)}},
 	{"texts", func(v []byte) []byte {
 		var i windows.ItemInfo
 		if parseTexts(textKey(2), v, &i) != nil {

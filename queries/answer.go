@@ -22,9 +22,10 @@ type Counts map[string]Number
 type Extent struct {
 	From      time.Time  `json:"from"`
 	To        time.Time  `json:"to"`
-	Complete  bool       `json:"complete"`  // the watermark has passed the range
-	Final     bool       `json:"final"`     // only an import of history can still change it
-	Watermark *time.Time `json:"watermark"` // nil before the first event
+	Clipped   bool       `json:"clipped,omitempty"` // retention has taken what was before From
+	Complete  bool       `json:"complete"`          // the watermark has passed the range
+	Final     bool       `json:"final"`             // only an import of history can still change it
+	Watermark *time.Time `json:"watermark"`         // nil before the first event
 }
 
 // Texts are what the events said of an item last, "" where nothing.

@@ -165,7 +165,7 @@ func (r *ranking) viewersToo(groups []group) error {
 // lists collects the candidates from the lists of the parts.
 func (c *contest) lists() error {
 	return c.collect(func(s windows.Series, loose bool, holes map[windows.Part]uint64) error {
-		for _, at := range plan(c.span.Range) {
+		for _, at := range c.steps(c.span) {
 			err := c.snap.Lists(at, s, func(p windows.Part, l windows.TopList) error {
 				most := c.measure(l.MaxEvents, l.MaxReached)
 				c.outside += most
@@ -186,7 +186,7 @@ func (c *contest) lists() error {
 // scan collects the candidates from all rows.
 func (c *contest) scan() error {
 	return c.collect(func(s windows.Series, loose bool, holes map[windows.Part]uint64) error {
-		for _, at := range plan(c.span.Range) {
+		for _, at := range c.steps(c.span) {
 			err := c.snap.Scan(at, s, func(p windows.Part, id uint32, r windows.Row) error {
 				if r.Kind == windows.Item {
 					c.add(c.ofID(id), p, c.measure(r.Events, r.Reached), loose, 0, holes)
@@ -249,12 +249,12 @@ func (c *contest) add(i int, p windows.Part, n uint64, loose bool, most uint64, 
 // slotless adds the items that found no slot, and returns how much any has in
 // each part that is not among its highest.
 func (c *contest) slotless(s windows.Series, loose bool) (map[windows.Part]uint64, error) {
-	overflow, err := c.overflow(c.span.Range, s)
+	overflow, err := c.overflow(c.span, s)
 	if err != nil || len(overflow) == 0 {
 		return nil, err
 	}
 	holes := make(map[windows.Part]uint64)
-	err = c.sketches(c.span.Range, s, func(p windows.Part, table *sketches.CountMin, heap *sketches.TopK) error {
+	err = c.sketches(c.span, s, func(p windows.Part, table *sketches.CountMin, heap *sketches.TopK) error {
 		all := overflow[p]
 		if all == 0 {
 			return nil

@@ -159,7 +159,7 @@ func (g *gathering) at(key int, p windows.Part) *tally {
 // each yields the rows of all keys in a series, and where a key may have had
 // events without a slot, how many.
 func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r windows.Row), unseen func(key int, p windows.Part, c count)) error {
-	overflow, err := g.overflow(g.span.Range, s)
+	overflow, err := g.overflow(g.span, s)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 		part windows.Part
 	}
 	have := make(map[place]uint64) // in parts that overflowed
-	err = g.read(g.ctx, g.span.Range, s, g.keys, func(i int, p windows.Part, r windows.Row) {
+	err = g.read(g.ctx, g.span, s, g.keys, func(i int, p windows.Part, r windows.Row) {
 		if _, ok := overflow[p]; ok {
 			have[place{i, p}] = r.Events
 		}
@@ -180,7 +180,7 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 	if len(overflow) == 0 || g.keys[0].kind == windows.Site {
 		return nil
 	}
-	return g.sketches(g.span.Range, s, func(p windows.Part, table *sketches.CountMin, _ *sketches.TopK) error {
+	return g.sketches(g.span, s, func(p windows.Part, table *sketches.CountMin, _ *sketches.TopK) error {
 		most, ok := overflow[p]
 		if !ok {
 			return nil
@@ -222,7 +222,7 @@ func (g *gathering) rests(groups []group) error {
 		has := make([]map[windows.Part]bool, len(of))
 		for j, i := range of {
 			has[j] = make(map[windows.Part]bool)
-			err := g.rows(g.span.Range, groups[i].series, site, func(p windows.Part, _ windows.Row) error {
+			err := g.rows(g.span, groups[i].series, site, func(p windows.Part, _ windows.Row) error {
 				has[j][p] = p.Level == windows.LevelMinute
 				return nil
 			})

@@ -57,7 +57,7 @@ func (e *Engine) Outcomes(ctx context.Context, q OutcomesQuestion) (answers Outc
 		// history is much later than any event.
 		kept.To = max(kept.To, ceilMinute(q.When.Now))
 	}
-	s, err := q.When.resolve("", q.Zone, kept)
+	s, err := v.resolve(q.When, "", q.Zone, kept)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (v *view) outcomes(ctx context.Context, s *span) (map[windows.OutcomeCount]
 		n.add(sums[o])
 		sums[o] = n
 	}
-	for _, at := range plan(s.Range) {
+	for _, at := range v.steps(s) {
 		err := v.snap.Outcomes(at, func(_ windows.Part, o windows.OutcomeCount) error {
 			add(o)
 			return ctx.Err()

@@ -37,8 +37,14 @@ type Snapshot interface {
 	// Texts returns the title, url and image of an item, empty where nothing was said.
 	Texts(id uint32) (windows.ItemInfo, error)
 
-	// Parts returns how many parts a stretch has.
-	Parts(at windows.Stretch) int
+	// Plan covers the range between each two edges, which ascend, by the largest
+	// periods that lie in it. The steps are disjoint, and a part of theirs lies
+	// between the same two edges as its Start. gone is what of the range can't be
+	// told any more: retention has taken it, or left it in larger periods only.
+	Plan(edges []windows.Minute) (steps []windows.Stretch, gone []windows.Range)
+	// Size returns how many parts a stretch has, and about how many rows they have
+	// together, of all series.
+	Size(at windows.Stretch) (parts int, rows uint64)
 	// Rows yields the rows of one key, one for each part of the stretch that has
 	// it. item is the identifier for kind Item, else 0.
 	Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error

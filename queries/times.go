@@ -30,6 +30,8 @@ type span struct {
 	to      time.Time        // as the answer names it: now, or the end of Range
 	buckets []windows.Minute // where each begins, then the end; a question without steps has one
 	zone    *time.Location
+	steps   []windows.Stretch // what of the store covers it: see view.steps
+	clipped bool              // retention has taken what was before
 }
 
 // from is the range's start as the answer names it.
@@ -49,6 +51,12 @@ func (s *span) bucketOf(m windows.Minute) int {
 // bucket returns the range of the bucket with that index.
 func (s *span) bucket(i int) windows.Range {
 	return windows.Range{From: s.buckets[i], To: s.buckets[i+1]}
+}
+
+// clip leaves out what is before a minute.
+func (s *span) clip(from windows.Minute) {
+	s.buckets = s.buckets[s.bucketOf(from):]
+	s.buckets[0], s.From, s.clipped = from, from, true
 }
 
 // parts yields the span in parts of at most so many buckets.

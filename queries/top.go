@@ -35,7 +35,7 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 	defer v.close(&err)
 	a := &asking{view: v, ctx: ctx, types: types, there: v.series(), viewers: true}
 	a.q = Question{Dimension: q.Dimension, Value: q.Value, HasValue: q.HasValue}
-	if a.span, err = q.When.resolve("", q.Zone, v.kept); err != nil {
+	if a.span, err = v.resolve(q.When, "", q.Zone, v.kept); err != nil {
 		return nil, err
 	}
 	answer = &TopAnswer{

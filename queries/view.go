@@ -1,7 +1,6 @@
 package queries
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math"
@@ -132,9 +131,44 @@ func (v *view) setKept(now time.Time) {
 	}
 }
 
+// resolve turns what was asked for into what is left of it by retention. kept is
+// what an open end reaches to.
+func (v *view) resolve(w When, step Step, zone *time.Location, kept windows.Range) (*span, error) {
+	s, err := w.resolve(step, zone, kept)
+	if err != nil {
+		return nil, err
+	}
+	stored, ok := v.snap.Span()
+	steps, gone := v.snap.Plan(s.buckets)
+	for _, g := range gone {
+		switch {
+		case ok && g.To > stored.From: // it is kept, in larger periods
+			return nil, refused(w.parameter(), "of the time from %s to %s only longer periods are kept: move the edge, or ask for a longer step",
+				s.at(g.From).Format(time.RFC3339), s.at(g.To).Format(time.RFC3339))
+		case g.To >= s.To:
+			return nil, refused(w.parameter(), "nothing of this range is kept any more; kept is %s to %s",
+				s.at(v.kept.From).Format(time.RFC3339), s.at(v.kept.To).Format(time.RFC3339))
+		}
+	}
+	if len(gone) > 0 {
+		s.clip(gone[len(gone)-1].To)
+		steps, _ = v.snap.Plan(s.buckets)
+	}
+	s.steps = steps
+	return s, nil
+}
+
+// parameter returns the one that a range's start comes from.
+func (w When) parameter() string {
+	if w.Last > 0 {
+		return "last"
+	}
+	return "from"
+}
+
 // extent says how far the answer about s can be relied on.
 func (v *view) extent(s *span) Extent {
-	e := Extent{From: s.from(), To: s.to, Complete: v.complete(s.Range), Final: !v.unwritten}
+	e := Extent{From: s.from(), To: s.to, Clipped: s.clipped, Complete: v.complete(s.Range), Final: !v.unwritten}
 	switch {
 	case v.watched:
 		t := time.UnixMilli(v.watermark).In(s.zone)
@@ -162,314 +196,4 @@ func (v *view) series() []windows.Series {
 		}
 	}
 	return all
-}
-
-// rows yields the rows of a key in a series, one for each part that has it.
-func (v *view) rows(r windows.Range, s windows.Series, k key, yield func(windows.Part, windows.Row) error) error {
-	id, err := v.id(k)
-	if err != nil {
-		return err
-	}
-	if id.stored {
-		for _, at := range plan(r) {
-			if err := v.snap.Rows(at, s, k.kind, id.id, yield); err != nil {
-				return err
-			}
-		}
-	}
-	return v.liveRows(r, s, k, yield)
-}
-
-func (v *view) liveRows(r windows.Range, s windows.Series, k key, yield func(windows.Part, windows.Row) error) error {
-	for _, f := range v.live {
-		if !r.Contains(f.part.Start) {
-			continue
-		}
-		if row, ok := f.find(s, k); ok {
-			if err := yield(f.part, row); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// read yields the rows of some keys in a series: by looking for each in each part,
-// or where that is more work, by going through all rows.
-func (v *view) read(ctx context.Context, r windows.Range, s windows.Series, keys []key, yield func(i int, p windows.Part, row windows.Row)) error {
-	if scan, err := v.scans(r, s, len(keys)); err != nil {
-		return err
-	} else if scan {
-		return v.pick(ctx, r, s, keys, yield)
-	}
-	for i, k := range keys {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := v.rows(r, s, k, func(p windows.Part, row windows.Row) error {
-			yield(i, p, row)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-const (
-	// rowsPerSeek is how many rows are gone through while one key is looked for in
-	// one part: 0.1 µs against 0.7 µs.
-	rowsPerSeek = 7
-	// fewSeeks is not worth a trial.
-	fewSeeks = 1000
-)
-
-// scans decides whether a series is to be gone through for so many keys: if it has
-// few rows, for the seeks that are saved. It counts them as far as that, so that
-// all rows are gone through twice, with a seek for each part.
-func (v *view) scans(r windows.Range, s windows.Series, keys int) (bool, error) {
-	parts := 0
-	for _, at := range plan(r) {
-		parts += v.snap.Parts(at)
-	}
-	left := rowsPerSeek * (keys - 2) * parts / 2
-	if keys*parts < fewSeeks || left <= 0 {
-		return false, nil
-	}
-	for _, at := range plan(r) {
-		err := v.snap.Scan(at, s, func(windows.Part, uint32, windows.Row) error {
-			if left--; left < 0 {
-				return errStop
-			}
-			return nil
-		})
-		if errors.Is(err, errStop) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// pick is read by going through all rows.
-func (v *view) pick(ctx context.Context, r windows.Range, s windows.Series, keys []key, yield func(i int, p windows.Part, row windows.Row)) error {
-	type rowKey struct {
-		kind windows.Kind
-		item uint32
-	}
-	index := make(map[rowKey][]int, len(keys)) // an item may be asked for twice
-	for i, k := range keys {
-		id, err := v.id(k)
-		if err != nil {
-			return err
-		}
-		if at := (rowKey{k.kind, id.id}); id.stored {
-			index[at] = append(index[at], i)
-		}
-	}
-	for _, at := range plan(r) {
-		var last windows.Part
-		err := v.snap.Scan(at, s, func(p windows.Part, item uint32, row windows.Row) error {
-			for _, i := range index[rowKey{row.Kind, item}] {
-				yield(i, p, row)
-			}
-			if p != last {
-				last = p
-				return ctx.Err()
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for i, k := range keys {
-		if err := v.liveRows(r, s, k, func(p windows.Part, row windows.Row) error {
-			yield(i, p, row)
-			return nil
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sketches yields what is known of the items of a type that found no slot.
-func (v *view) sketches(r windows.Range, typ windows.Series, yield func(windows.Part, *sketches.CountMin, *sketches.TopK) error) error {
-	typ = windows.Series{Type: typ.Type, Other: typ.Other & windows.OtherType}
-	for _, at := range plan(r) {
-		if err := v.snap.Sketches(at, typ, yield); err != nil {
-			return err
-		}
-	}
-	for _, f := range v.live {
-		if fs := f.series[typ]; r.Contains(f.part.Start) && fs != nil && fs.heap != nil {
-			if err := yield(f.part, fs.table, fs.heap); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// errStop ends a reading early.
-var errStop = errors.New("stop")
-
-// overflowed reports whether some item of the series' type found no slot.
-func (v *view) overflowed(r windows.Range, s windows.Series) (bool, error) {
-	err := v.sketches(r, s, func(windows.Part, *sketches.CountMin, *sketches.TopK) error { return errStop })
-	if errors.Is(err, errStop) {
-		return true, nil
-	}
-	return false, err
-}
-
-// overflow returns how many events of a series had no slot, by part.
-func (v *view) overflow(r windows.Range, s windows.Series) (map[windows.Part]uint64, error) {
-	some, err := v.overflowed(r, s)
-	if err != nil || !some {
-		return nil, err
-	}
-	overflow := make(map[windows.Part]uint64)
-	err = v.rows(r, s, key{kind: windows.Overflow}, func(p windows.Part, r windows.Row) error {
-		overflow[p] = r.Events
-		return nil
-	})
-	return overflow, err
-}
-
-// id is Snapshot.ID of a key, remembered.
-func (v *view) id(k key) (itemID, error) {
-	if k.kind != windows.Item {
-		return itemID{stored: true}, nil
-	}
-	if id, ok := v.ids[k.item]; ok {
-		return id, nil
-	}
-	id, stored, err := v.snap.ID(k.item)
-	if err == nil {
-		v.ids[k.item] = itemID{id, stored}
-	}
-	return itemID{id, stored}, err
-}
-
-// name is Snapshot.Name, remembered.
-func (v *view) name(id uint32) (string, error) {
-	if name, ok := v.names[id]; ok {
-		return name, nil
-	}
-	name, err := v.snap.Name(id)
-	if err == nil {
-		v.names[id] = name
-	}
-	return name, err
-}
-
-// plan covers a range with what the store keeps of it.
-func plan(r windows.Range) []windows.Stretch {
-	return []windows.Stretch{{Level: windows.LevelMinute, Range: r}}
-}
-
-// frozen is a copy of what a question wants of one window, or of a seal that
-// waits: a part that is not in the store.
-type frozen struct {
-	part     windows.Part
-	series   map[windows.Series]*frozenSeries
-	outcomes []windows.OutcomeCount
-}
-
-type frozenSeries struct {
-	rows     map[string]windows.Row // by item; of the site under ""
-	overflow windows.Row
-	table    *sketches.CountMin
-	heap     *sketches.TopK // nil: every item has a slot
-}
-
-// liveParts is where the identifiers of parts begin that the store has not numbered.
-const liveParts = 1 << 31
-
-func (v *view) freeze(c *windows.Content, w wanted) {
-	m := c.Minute()
-	if !c.Empty() {
-		v.kept = windows.Range{From: min(v.kept.From, m), To: max(v.kept.To, m+1)}
-	}
-	if !w.within.mayHold(m) {
-		return
-	}
-	f := &frozen{
-		part:     windows.Part{Start: m, ID: liveParts + uint32(len(v.live))},
-		series:   make(map[windows.Series]*frozenSeries),
-		outcomes: c.Outcomes(),
-	}
-	for _, s := range c.Series() {
-		if w.series(s) {
-			f.series[s] = freezeSeries(c, s, w, v.hasher.KeyID())
-		}
-	}
-	v.live = append(v.live, f)
-}
-
-func freezeSeries(c *windows.Content, s windows.Series, w wanted, id sketches.KeyID) *frozenSeries {
-	f := &frozenSeries{rows: make(map[string]windows.Row)}
-	f.overflow, _ = c.Find(s, windows.Overflow, sketches.Hash128{})
-	keep := func(r windows.Row) {
-		name := string(r.Item)
-		r.Item = nil
-		if w.tokens {
-			r.Tokens, r.Registers = slices.Clone(r.Tokens), bytes.Clone(r.Registers)
-		} else {
-			r.Tokens, r.Registers = nil, nil
-		}
-		f.rows[name] = r
-	}
-	if w.whole != nil && w.whole(s) {
-		c.EachOf(s, func(r windows.Row) bool {
-			if r.Kind != windows.Overflow {
-				keep(r)
-			}
-			return true
-		})
-	}
-	for _, k := range append(w.keys, site) {
-		if r, ok := c.Find(s, k.kind, k.hash); ok {
-			r.Item = []byte(k.item)
-			keep(r)
-		}
-	}
-	if table, heap, ok := c.Sketch(s); ok && s.Dimension == "" {
-		if table != nil {
-			f.table = sketches.NewCountMin(id)
-			_ = f.table.Merge(table) // of one key
-		}
-		f.heap = sketches.NewTopK(id, heap.K())
-		for _, e := range heap.Sorted() {
-			f.heap.Offer(e.Hash, e.Count, []byte(e.Name))
-		}
-	}
-	return f
-}
-
-func (f *frozen) find(s windows.Series, k key) (windows.Row, bool) {
-	fs := f.series[s]
-	if fs == nil {
-		return windows.Row{}, false
-	}
-	if k.kind == windows.Overflow {
-		return fs.overflow, fs.overflow.Events > 0
-	}
-	r, ok := fs.rows[k.item]
-	return r, ok
-}
-
-// mayHold reports whether the range can come to hold m, whatever is kept.
-func (w When) mayHold(m windows.Minute) bool {
-	if w.Last > 0 {
-		return true // steps may move its start; there are few windows
-	}
-	t := m.Time()
-	const step = 32 * 24 * time.Hour // the longest, by which an edge is moved outward
-	return (w.From.IsZero() || !t.Before(w.From.Add(-step))) && (w.To.IsZero() || t.Before(w.To.Add(step)))
 }

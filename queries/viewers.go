@@ -46,7 +46,7 @@ func (e *Engine) answer(ctx context.Context, q Question, viewers bool) (answers 
 	}
 	defer v.close(&err)
 	a := &asking{view: v, ctx: ctx, q: q, types: e.typesOf(q.Types), there: v.series(), viewers: viewers}
-	if a.span, err = q.When.resolve(q.Step, q.Zone, v.kept); err != nil {
+	if a.span, err = v.resolve(q.When, q.Step, q.Zone, v.kept); err != nil {
 		return nil, err
 	}
 	if q.Step != "" {

@@ -225,13 +225,17 @@ func (n *snapshot) in(at windows.Stretch, yield func(part) error) error {
 	return nil
 }
 
-func (n *snapshot) Parts(at windows.Stretch) int {
-	parts := 0
-	_ = n.in(at, func(part) error { // it cannot fail
+func (n *snapshot) Plan(edges []windows.Minute) (steps []windows.Stretch, gone []windows.Range) {
+	return []windows.Stretch{{Range: windows.Range{From: edges[0], To: edges[len(edges)-1]}}}, nil
+}
+
+func (n *snapshot) Size(at windows.Stretch) (parts int, rows uint64) {
+	_ = n.in(at, func(p part) error { // it cannot fail
 		parts++
+		rows += uint64(p.content.Items())
 		return nil
 	})
-	return parts
+	return parts, rows
 }
 
 func (n *snapshot) Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error {

@@ -35,6 +35,8 @@ func TestEverySetIsExact(t *testing.T) {
 				t.Errorf("of %d events count %d: %v", len(events), out.counted(), out.Outcomes)
 			}
 
+			checkTable(t, data.contents(t), o)
+
 			n := 2
 			direct := newExaminer(data, o, uint64(i))
 			direct.examine(t, n)

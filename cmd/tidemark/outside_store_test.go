@@ -76,3 +76,24 @@ func (f folder) position(t *testing.T) int64 {
 	}
 	return newest
 }
+
+// checkTable compares every item in every minute, type by type, with the oracle.
+func checkTable(t *testing.T, got *windowstest.Merged, o *windowstest.Oracle) {
+	t.Helper()
+	from, to := o.Span()
+	for _, typ := range o.Types() {
+		q := windowstest.Question{From: from, To: to, Types: []string{typ}}
+		for _, c := range o.Table(q, windows.MillisPerMinute) {
+			n, tokens, ok := got.Tally(windows.MinuteOf(c.Start), windows.Series{Type: typ}, windows.Item, c.Item)
+			if !ok || n != c.Events || tokens != c.Viewers {
+				t.Fatalf("%s %q in minute %d: %d events by %d viewers, the truth is %+v", typ, c.Item, c.Start, n, tokens, c.Tally)
+			}
+		}
+	}
+	if n := got.Events(windows.Item); n != uint64(o.Events()) {
+		t.Errorf("all items together have %d events, the truth is %d", n, o.Events())
+	}
+	if n := got.Events(windows.Site); n != uint64(o.Events()) {
+		t.Errorf("the site has %d events, the truth is %d", n, o.Events())
+	}
+}

@@ -55,14 +55,15 @@ func (r Retention) levels() [levelCount]time.Duration {
 // the one before, or a range in between would have no answer.
 func (r Retention) validate() error {
 	var errs []error
-	keep := r.levels()
-	for l := range levelEver {
+	below, name := time.Duration(0), ""
+	for l, keep := range r.levels() {
 		switch {
-		case keep[l] < 0:
-			errs = append(errs, fmt.Errorf("retention of %s: must not be negative, got %v", policy[l].name, keep[l]))
-		case l > 0 && keep[l] != 0 && (keep[l-1] == 0 || keep[l] < keep[l-1]):
-			errs = append(errs, fmt.Errorf("retention of %s: must be at least that of %s", policy[l].name, policy[l-1].name))
+		case keep < 0:
+			errs = append(errs, fmt.Errorf("retention of %s: must not be negative, got %v", policy[l].name, keep))
+		case l > 0 && l < int(levelEver) && keep != 0 && (below == 0 || keep < below):
+			errs = append(errs, fmt.Errorf("retention of %s: must be at least that of %s", policy[l].name, name))
 		}
+		below, name = keep, policy[l].name
 	}
 	return errors.Join(errs...)
 }

@@ -41,7 +41,7 @@ func newLevelWorld(seed uint64, partitions int, limits windows.Limits) *levelWor
 
 // seal makes the next seal of a partition: some minutes up to day, most of them of
 // the last one.
-func (w *levelWorld) seal(tb testing.TB, partition int, day int) *windows.Seal {
+func (w *levelWorld) seal(tb testing.TB, partition, day int) *windows.Seal {
 	f := w.feeders[partition]
 	var events []windows.Event
 	for range 1 + w.rand.IntN(12) {

@@ -199,7 +199,7 @@ func (o *output) ingest(changes []rowChange) error {
 // abandon gives back what was not committed.
 func (o *output) abandon() {
 	if o.batch != nil {
-		o.batch.Close() //nolint:errcheck // nothing of it is wanted
+		o.batch.Close()
 		o.batch = nil
 	}
 	if o.file != nil {

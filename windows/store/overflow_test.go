@@ -113,7 +113,7 @@ func itemBounds(t *testing.T, n *Snapshot, r windows.Range, s windows.Series, it
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Sketches(at, s, func(p windows.Part, table *sketches.CountMin, heap *sketches.TopK) error {
+		if err := n.Sketches(at, s, func(p windows.Part, table *sketches.CountMin, _ *sketches.TopK) error {
 			row, has := rows[p]
 			if has && !row.Short {
 				return nil

@@ -61,7 +61,7 @@ func (s *Store) writeTexts(items []windows.ItemInfo) error {
 	batch := s.db.NewBatch()
 	for i := range items {
 		merged := items[i]
-		if _, err := readTexts(s.db, names.ids[i], &merged); err != nil {
+		if err := readTexts(s.db, names.ids[i], &merged); err != nil {
 			return errors.Join(err, batch.Close())
 		}
 		if err := batch.Set(textKey(names.ids[i]), appendTexts(nil, &merged), nil); err != nil {
@@ -75,28 +75,28 @@ func (s *Store) writeTexts(items []windows.ItemInfo) error {
 }
 
 // readTexts merges what is stored of an item into i.
-func readTexts(r pebble.Reader, item uint32, i *windows.ItemInfo) (found bool, err error) {
+func readTexts(r pebble.Reader, item uint32, i *windows.ItemInfo) error {
 	key := textKey(item)
 	value, closer, err := r.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, readError(err)
+		return readError(err)
 	}
 	defer closer.Close()
 	var stored windows.ItemInfo
 	if err := parseTexts(key, value, &stored); err != nil {
-		return false, err
+		return err
 	}
 	i.Merge(stored)
-	return true, nil
+	return nil
 }
 
 // Texts returns the title, url and image of an item, empty where nothing was said.
 func (n *Snapshot) Texts(item uint32) (windows.ItemInfo, error) {
 	var i windows.ItemInfo
-	_, err := readTexts(n.pebble, item, &i)
+	err := readTexts(n.pebble, item, &i)
 	return i, err
 }
 

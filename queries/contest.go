@@ -169,9 +169,13 @@ func (c *contest) lists() error {
 			err := c.snap.Lists(at, s, func(p windows.Part, l windows.TopList) error {
 				most := c.measure(l.MaxEvents, l.MaxReached)
 				c.outside += most
+				covered := most
+				if p.Level == windows.LevelMinute {
+					covered += holes[p] // who has a slot there has no event without one
+				}
 				for i, id := range l.Items {
 					n := c.measure(l.Events[i], l.Reached[i])
-					c.add(c.ofID(id), p, n, loose, most, holes)
+					c.add(c.ofID(id), n, loose, covered)
 				}
 				return c.ctx.Err()
 			})
@@ -188,9 +192,14 @@ func (c *contest) scan() error {
 	return c.collect(func(s windows.Series, loose bool, holes map[windows.Part]uint64) error {
 		for _, at := range c.steps(c.span) {
 			err := c.snap.Scan(at, s, func(p windows.Part, id uint32, r windows.Row) error {
-				if r.Kind == windows.Item {
-					c.add(c.ofID(id), p, c.measure(r.Events, r.Reached), loose, 0, holes)
+				if r.Kind != windows.Item {
+					return nil
 				}
+				var covered uint64
+				if !r.Short {
+					covered = holes[p]
+				}
+				c.add(c.ofID(id), c.measure(r.Events, r.Reached), loose, covered)
 				return c.ctx.Err()
 			})
 			if err != nil {
@@ -231,19 +240,15 @@ func (c *contest) collect(collector func(s windows.Series, loose bool, holes map
 	return nil
 }
 
-// add notes that a candidate has n in a part, in a list that says that others
-// have at most so much.
-func (c *contest) add(i int, p windows.Part, n uint64, loose bool, most uint64, holes map[windows.Part]uint64) {
+// add notes that a list says n of a candidate, and what of outside belongs to it.
+func (c *contest) add(i int, n uint64, loose bool, covered uint64) {
 	x := &c.candidates[i]
 	if loose {
 		x.listed.high += n
 	} else {
 		x.listed.add(count{n, n, n})
 	}
-	x.covered += most
-	if p.Level == windows.LevelMinute {
-		x.covered += holes[p] // it has a slot there, so none of its events lacks one
-	}
+	x.covered += covered
 }
 
 // slotless adds the items that found no slot, and returns how much any has in
@@ -321,8 +326,7 @@ func (c *contest) frozenRows(s windows.Series, loose bool, holes map[windows.Par
 		if err != nil {
 			return err
 		}
-		c.add(i, windows.Part{}, x.n, loose, most, nil)
-		c.candidates[i].covered += x.covered
+		c.add(i, x.n, loose, most+x.covered)
 	}
 	return nil
 }

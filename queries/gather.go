@@ -167,10 +167,10 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 		key  int
 		part windows.Part
 	}
-	have := make(map[place]uint64) // in parts that overflowed
+	have := make(map[place]windows.Row) // in parts that overflowed; of these the counts alone
 	err = g.read(g.ctx, g.span, s, g.keys, func(i int, p windows.Part, r windows.Row) {
 		if _, ok := overflow[p]; ok {
-			have[place{i, p}] = r.Events
+			have[place{i, p}] = windows.Row{Events: r.Events, Short: r.Short}
 		}
 		row(i, p, r)
 	})
@@ -186,9 +186,9 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 			return nil
 		}
 		for i, k := range g.keys {
-			events, has := have[place{i, p}]
-			if has && p.Level == windows.LevelMinute {
-				continue // all its events are in its slot
+			r, has := have[place{i, p}]
+			if has && !r.Short {
+				continue // all its events are in its slots
 			}
 			// The table holds all events of the item in windows that overflowed; those
 			// without a slot are no more than all such events.
@@ -196,7 +196,7 @@ func (g *gathering) each(s windows.Series, row func(key int, p windows.Part, r w
 			if table != nil {
 				estimate := uint64(table.Estimate(windows.SketchKey(g.hasher, s, k.hash)))
 				c.high = min(most, estimate)
-				c.value = min(most, estimate-min(estimate, events))
+				c.value = min(most, estimate-min(estimate, r.Events))
 			}
 			if c.high > 0 {
 				unseen(i, p, c)

@@ -10,6 +10,7 @@ import (
 	"tidemark/queries/queriestest"
 	"tidemark/sketches"
 	"tidemark/windows"
+	"tidemark/windows/store"
 	"tidemark/windows/windowstest"
 )
 
@@ -25,6 +26,8 @@ func TestOverBudgetTheTruthLiesWithinTheBounds(t *testing.T) {
 	from, to := oracle.Span()
 	for _, s := range []queriestest.Setup{
 		{Limits: windows.Limits{Items: 100, Values: 3}},
+		{Limits: windows.Limits{Items: 300, Values: 4}, Store: newOnDisk(t, store.Retention{}, 0), Partitions: 2},
+		{Limits: windows.Limits{Items: 500, Values: 4}, Store: newOnDisk(t, store.Retention{}, 2), Memory: 20 << 20},
 		{Limits: windows.Limits{Items: 1000, Values: 2}, Partitions: 4, ListSize: 20},
 		{Limits: windows.Limits{Items: 400, Values: 3}, Partitions: 2, Live: true, Memory: 30 << 20},
 	} {

@@ -28,44 +28,50 @@ var hard = windowstest.Shape{
 
 var hardDimensions = []string{"country", "device"}
 
+// manyQuestions are of every kind.
+var manyQuestions = []string{
+	"viewers?", "viewers?type=*", "viewers?type=view&type=like", "viewers?item=a&item=A&item=never&type=*",
+	"viewers?item=a&item=A&together=true", "viewers?step=hour&tz=Asia/Kathmandu&from=2026-03-27&to=2026-03-30", "viewers?step=day&tz=Europe/Berlin&type=*",
+	"viewers?from=2026-03-28T23:00:00Z&to=2026-03-29T04:00:00Z&step=minute&item=a",
+	"viewers?dimension=country", "viewers?dimension=country&value=DE&step=day", "counts?dimension=device&type=*",
+	"counts?item=a&dimension=country&step=week", "counts?step=month&type=nothing",
+	"top?limit=1000", "top?by=viewers&limit=1000", "top?by=viewers&limit=7&type=*", "top?limit=3&type=view&type=like",
+	"top?dimension=country&value=DE&limit=5", "top?dimension=country", "top?dimension=device&by=viewers&type=*", "top?type=nothing",
+	"outcomes?item=a&item=A&to=2100-01-01", "items?prefix=item-1",
+}
+
+// answersTo returns the JSON of the answers, but for how complete they are.
+func answersTo(t *testing.T, e *queries.Engine, questions []string) []string {
+	t.Helper()
+	var all []string
+	for _, q := range questions {
+		path, query, _ := strings.Cut(q, "?")
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := e.Ask(t.Context(), path, values, now)
+		if err != nil {
+			t.Fatalf("%s: %v", q, err)
+		}
+		b, err := json.Marshal(reply)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, q+" "+withoutProgress(t, b))
+	}
+	return all
+}
+
 // TestHowEventsCameChangesNothing asks many questions of many setups: the answers
 // are the same to the last byte (Q3), but for how complete they are.
 func TestHowEventsCameChangesNothing(t *testing.T) {
 	events := hard.Stream()
-	questions := []string{
-		"viewers?", "viewers?type=*", "viewers?type=view&type=like", "viewers?item=a&item=A&item=never&type=*",
-		"viewers?item=a&item=A&together=true", "viewers?step=hour&tz=Asia/Kathmandu", "viewers?step=day&tz=Europe/Berlin&type=*",
-		"viewers?from=2026-03-28T23:00:00Z&to=2026-03-29T04:00:00Z&step=minute&item=a",
-		"viewers?dimension=country", "viewers?dimension=country&value=DE&step=hour", "counts?dimension=device&type=*",
-		"counts?item=a&dimension=country&step=week", "counts?step=month&type=nothing",
-		"top?limit=1000", "top?by=viewers&limit=1000", "top?by=viewers&limit=7&type=*", "top?limit=3&type=view&type=like",
-		"top?dimension=country&value=DE&limit=5", "top?dimension=country", "top?dimension=device&by=viewers&type=*", "top?type=nothing",
-	}
-	answers := func(e *queries.Engine) []string {
-		var all []string
-		for _, q := range questions {
-			path, query, _ := strings.Cut(q, "?")
-			values, err := url.ParseQuery(query)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reply, err := e.Ask(t.Context(), path, values, now)
-			if err != nil {
-				t.Fatalf("%s: %v", q, err)
-			}
-			b, err := json.Marshal(reply)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, q+" "+withoutProgress(t, b))
-		}
-		return all
-	}
 	var want []string
 	seed := uint64(0)
 	for name, s := range setups {
 		s.Dimensions = hardDimensions
-		got := answers(s.Engine(t, windowstest.Shuffled(events, seed)))
+		got := answersTo(t, s.Engine(t, windowstest.Shuffled(events, seed)), manyQuestions)
 		if want == nil {
 			want = got
 		}

@@ -138,24 +138,53 @@ func (v *view) resolve(w When, step Step, zone *time.Location, kept windows.Rang
 	if err != nil {
 		return nil, err
 	}
-	stored, ok := v.snap.Span()
-	steps, gone := v.snap.Plan(s.buckets)
-	for _, g := range gone {
+	if _, gone := v.snap.Plan([]windows.Minute{s.From, s.To}); len(gone) > 0 {
+		end := gone[len(gone)-1].To
+		taken := v.taken(windows.Range{From: gone[0].From, To: end})
 		switch {
-		case ok && g.To > stored.From: // it is kept, in larger periods
-			return nil, refused(w.parameter(), "of the time from %s to %s only longer periods are kept: move the edge, or ask for a longer step",
-				s.at(g.From).Format(time.RFC3339), s.at(g.To).Format(time.RFC3339))
-		case g.To >= s.To:
-			return nil, refused(w.parameter(), "nothing of this range is kept any more; kept is %s to %s",
-				s.at(v.kept.From).Format(time.RFC3339), s.at(v.kept.To).Format(time.RFC3339))
+		case taken >= s.To:
+			return nil, refused(w.parameter(), "nothing of this range is kept any more; kept is %s to %s, and of all time the sum",
+				s.at(v.oldest()).Format(time.RFC3339), s.at(v.kept.To).Format(time.RFC3339))
+		case taken < end:
+			return nil, refused(w.parameter(), "only longer periods are kept of the time from %s to %s: move the edge of the range to a whole quarter of an hour, hour or day, in UTC",
+				s.at(max(taken, gone[0].From)).Format(time.RFC3339), s.at(end).Format(time.RFC3339))
 		}
+		s.clip(taken)
 	}
-	if len(gone) > 0 {
-		s.clip(gone[len(gone)-1].To)
+	steps, gone := v.snap.Plan(s.buckets)
+	if len(gone) > 0 { // by now for the steps alone
+		end := gone[len(gone)-1].To
+		if end >= s.To {
+			return nil, refused("step", "only longer periods than a %s of this zone are kept of this range: ask for a longer step", step)
+		}
+		s.clip(end)
 		steps, _ = v.snap.Plan(s.buckets)
 	}
 	s.steps = steps
 	return s, nil
+}
+
+// day is the longest period that the store keeps, in UTC.
+const day = 24 * 60
+
+// taken returns until when nothing at all is kept of a range that can't be told;
+// what comes then is kept in longer periods.
+func (v *view) taken(gone windows.Range) windows.Minute {
+	days := []windows.Minute{gone.From / day * day, min((gone.To+day-1)/day*day, windows.MaxMinute)}
+	if _, gone := v.snap.Plan(days); len(gone) > 0 {
+		return gone[len(gone)-1].To
+	}
+	return gone.From
+}
+
+// oldest returns the first minute that questions of a range can be about.
+func (v *view) oldest() windows.Minute {
+	// Without its first day, or the lifetime totals would do.
+	r := windows.Range{From: v.kept.From + day, To: v.kept.To}
+	if taken := v.taken(r); taken > r.From {
+		return taken
+	}
+	return v.kept.From
 }
 
 // parameter returns the one that a range's start comes from.

@@ -16,6 +16,16 @@ import (
 // is always the same.
 var Key = sketches.Key{2, 7, 1, 8}
 
+// Backing is a store under test.
+type Backing interface {
+	windows.Applier
+	// Begin makes a log known, with the E of each partition.
+	Begin(id windows.LogID, name string, e []uint64) error
+	// Finish says that it has been read to its end.
+	Finish(id windows.LogID) error
+	Snapshot() (queries.Snapshot, error)
+}
+
 // Setup says how events come to be answered from. None of it may change an answer
 // while no window is over its limits.
 type Setup struct {
@@ -33,6 +43,8 @@ type Setup struct {
 	// BrokenOff stores everything, but not that the log has come to its end.
 	BrokenOff bool
 	Settling  time.Duration
+	// Store makes the store; nil: one in memory.
+	Store func(s Setup, h sketches.Hasher) Backing
 }
 
 // Plenty are limits that no test reaches by chance.
@@ -61,13 +73,23 @@ func (s Setup) Engine(tb testing.TB, events []windowstest.Event) *queries.Engine
 		s.Batch = 1000
 	}
 	hasher := sketches.NewHasher(Key)
-	store := NewStore(hasher)
-	store.ListSize = s.ListSize
+	if s.Store == nil {
+		s.Store = func(s Setup, h sketches.Hasher) Backing {
+			store := NewStore(h)
+			store.ListSize = s.ListSize
+			return store
+		}
+	}
+	store := s.Store(s, hasher)
 	log := windows.LogID{1}
-	store.Begin(log, "events.csv")
 	positions := make([]windows.Position, s.Partitions)
+	e := make([]uint64, s.Partitions)
 	for i := range positions {
-		positions[i].E = uint64(i + 1)
+		e[i] = uint64(i + 1)
+		positions[i].E = e[i]
+	}
+	if err := store.Begin(log, "events.csv", e); err != nil {
+		tb.Fatal(err)
 	}
 	engine := windows.NewEngine(windows.EngineConfig{
 		Log:        log,
@@ -103,7 +125,9 @@ func (s Setup) Engine(tb testing.TB, events []windowstest.Event) *queries.Engine
 		tb.Fatal(err)
 	}
 	if !s.BrokenOff {
-		store.Finish(log)
+		if err := store.Finish(log); err != nil {
+			tb.Fatal(err)
+		}
 	}
 	return queries.New(cfg)
 }

@@ -61,15 +61,16 @@ func NewStore(h sketches.Hasher) *Store {
 	}
 }
 
-// Begin makes a log known; Finish says that it has been read to its end.
-func (s *Store) Begin(id windows.LogID, names ...string) {
+// Begin implements Backing.
+func (s *Store) Begin(id windows.LogID, name string, _ []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logs = append(s.logs, queries.Log{ID: id, Names: names})
+	s.logs = append(s.logs, queries.Log{ID: id, Names: []string{name}})
+	return nil
 }
 
-// Finish says that a log has been read to its end.
-func (s *Store) Finish(id windows.LogID) {
+// Finish implements Backing.
+func (s *Store) Finish(id windows.LogID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.logs {
@@ -77,6 +78,7 @@ func (s *Store) Finish(id windows.LogID) {
 			s.logs[i].Done = true
 		}
 	}
+	return nil
 }
 
 // Apply implements windows.Applier.

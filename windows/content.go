@@ -109,22 +109,40 @@ func (c *Content) EachOf(s Series, yield func(r Row) bool) {
 	c.eachItem(func(e entry, r Row) bool { return e.series != st.index || yield(r) })
 }
 
-func (c *Content) eachItem(yield func(e entry, r Row) bool) {
+// eachItem goes through the items some slots at a time: first all their entries are
+// read, then a byte of each name, then they are yielded. Each lies somewhere else in
+// memory, and so many reads wait at once instead of one after the other. It returns
+// what it read of the names, or the compiler would leave that out.
+func (c *Content) eachItem(yield func(e entry, r Row) bool) (touched byte) {
+	const together = 32
+	var batch [together]struct {
+		slot  *slot
+		entry entry
+	}
 	var scratch []uint32
-	for i := range c.slots {
-		s := &c.slots[i]
-		if s.hash == 0 {
-			continue
+	for i := 0; i < len(c.slots); {
+		n := 0
+		for ; i < len(c.slots) && n < together; i++ {
+			if c.slots[i].hash == 0 {
+				continue
+			}
+			batch[n].slot, batch[n].entry = &c.slots[i], c.entries[c.refs[i]]
+			n++
 		}
-		e := c.entries[c.refs[i]]
-		r := c.row(Item, c.name(e), s, scratch)
-		if s.meta&metaForm == formSet {
-			scratch = r.Tokens[:0]
+		for _, b := range batch[:n] {
+			touched += c.names[b.entry.name]
 		}
-		if !yield(e, r) {
-			return
+		for _, b := range batch[:n] {
+			r := c.row(Item, c.name(b.entry), b.slot, scratch)
+			if b.slot.meta&metaForm == formSet {
+				scratch = r.Tokens[:0]
+			}
+			if !yield(b.entry, r) {
+				return touched
+			}
 		}
 	}
+	return touched
 }
 
 // Sketch returns what a type knows of the keys that found no slot: a Count-Min

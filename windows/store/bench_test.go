@@ -7,41 +7,68 @@ import (
 	"testing"
 	"time"
 
+	"tidemark/sketches"
 	"tidemark/windows"
 )
 
-// minuteOf fills minutes with events of a Zipf stream over items and as many users.
-func benchSeals(b *testing.B, minutes, events, items, perSeal int) (seals []*windows.Seal, rows int) {
+// benchStream is a Zipf stream over items, with as many users, whose order of
+// popularity has nothing to do with that of the names.
+type benchStream struct {
+	rand    *rand.Rand
+	zipf    *rand.Zipf
+	names   [][]byte
+	hashes  []sketches.Hash128
+	feeder  *feeder
+	offset  int64
+	minute  windows.Minute
+	records []windows.Event
+}
+
+func newBenchStream(items int) *benchStream {
 	r := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(r, 1.1, 1, uint64(items-1))
-	names := make([]string, items)
-	for i, p := range r.Perm(items) {
-		names[i] = fmt.Sprintf("item-%06d", p)
+	s := &benchStream{rand: r, zipf: rand.NewZipf(r, 1.1, 1, uint64(items-1)), feeder: newFeeder(0, feederConfig{}), minute: 29_000_160}
+	for _, p := range r.Perm(items) {
+		name := fmt.Appendf(nil, "item-%06d", p)
+		s.names, s.hashes = append(s.names, name), append(s.hashes, testHasher.Item(name))
 	}
-	s := newFeeder(0, feederConfig{})
-	var batch []windows.Event
-	offset := int64(0)
+	return s
+}
+
+// seals makes the seals of the next minutes.
+func (s *benchStream) seals(b *testing.B, minutes, events, perSeal int) (seals []*windows.Seal, rows int) {
+	s.feeder.seals = nil
 	for m := range minutes {
 		for range events {
-			batch = append(batch, recordOf(offset, windows.Minute(29_000_000+m), "view", names[zipf.Uint64()], r.IntN(items)))
-			offset++
-			if len(batch) == 4096 {
-				s.add(b, batch)
-				batch = batch[:0]
+			item := s.zipf.Uint64()
+			s.records = append(s.records, windows.Event{
+				Offset: s.offset, Stamp: 1 << 41, Time: s.minute.UnixMilli() + s.offset%60_000,
+				Item: s.names[item], ItemHash: s.hashes[item], Type: []byte("view"),
+				HasUser: true, User: s.rand.Uint64N(uint64(len(s.names))) * 0x9e3779b97f4a7c15,
+			})
+			s.offset++
+			if len(s.records) == 4096 {
+				s.feeder.add(b, s.records)
+				s.records = s.records[:0]
 			}
 		}
+		s.minute++
 		if (m+1)%perSeal == 0 || m == minutes-1 {
-			s.add(b, batch)
-			batch = batch[:0]
-			s.end(b, offset)
+			s.feeder.add(b, s.records)
+			s.records = s.records[:0]
+			s.feeder.end(b, s.offset)
 		}
 	}
-	for _, seal := range s.seals {
+	for _, seal := range s.feeder.seals {
 		for _, p := range seal.Partials {
 			rows += p.Items()
 		}
 	}
-	return s.seals, rows
+	return s.feeder.seals, rows
+}
+
+// benchSeals makes seals of minutes of a new stream.
+func benchSeals(b *testing.B, minutes, events, items, perSeal int) (seals []*windows.Seal, rows int) {
+	return newBenchStream(items).seals(b, minutes, events, perSeal)
 }
 
 // cpu is the time that the process has computed so far: the machine may be shared.
@@ -170,7 +197,7 @@ func BenchmarkRows(b *testing.B) {
 		}
 	}
 	for _, count := range []int{60, minutes} {
-		at := windows.Stretch{Range: windows.Range{From: 29_000_000, To: windows.Minute(29_000_000 + count)}}
+		at := windows.Stretch{Range: windows.Range{From: 29_000_160, To: windows.Minute(29_000_160 + count)}}
 		b.Run(fmt.Sprintf("item-%d-minutes", count), func(b *testing.B) {
 			rows, before := 0, cpu()
 			for i := range b.N {
@@ -225,4 +252,71 @@ func BenchmarkEncode(b *testing.B) {
 			b.ReportMetric(float64((cpu()-before).Nanoseconds())/float64(b.N)/float64(rows), "cpu-ns/row")
 		})
 	}
+}
+
+// BenchmarkLevels seals minutes and rolls them up to all levels, and reports what a
+// row of a minute costs over all levels, and what is kept of it at each.
+func BenchmarkLevels(b *testing.B) {
+	for _, c := range []struct {
+		name                            string
+		minutes, events, items, perSeal int
+	}{
+		{"1M-event-minutes", 60, 1_000_000, 1_000_000, 1},
+		{"10k-event-minutes", 1440, 10_000, 100_000, 1},
+		{"10-event-minutes", 14_400, 10, 10_000, 100},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				benchLevels(b, c.minutes, c.events, c.items, c.perSeal)
+			}
+		})
+	}
+}
+
+func benchLevels(b *testing.B, minutes, events, items, perSeal int) {
+	b.StopTimer()
+	s, err := Open(testOptions(b.TempDir(), 1))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	begin(b, s)
+	rows := 0
+	var sealing, rolling time.Duration
+	bench := newBenchStream(items)
+	const chunk = 15 // minutes in memory
+	for m := 0; m < minutes; m += chunk * perSeal {
+		seals, n := bench.seals(b, min(minutes-m, chunk*perSeal), events, perSeal)
+		rows += n
+		before := cpu()
+		for _, seal := range seals {
+			if err := s.Apply(seal); err != nil {
+				b.Fatal(err)
+			}
+		}
+		sealing += cpu() - before
+	}
+	before := cpu()
+	s.db.Flush()
+	sealing += cpu() - before
+	b.StartTimer()
+	before = cpu()
+	// So that a day ends, whatever there is of it.
+	if err := s.rollUp(b.Context(), windows.MaxMinute); err != nil {
+		b.Fatal(err)
+	}
+	rolling = cpu() - before
+	b.StopTimer()
+	n := float64(rows)
+	b.ReportMetric(float64(sealing)/n, "seal-cpu-ns/row")
+	b.ReportMetric(float64(rolling)/n, "roll-cpu-ns/row")
+	b.ReportMetric(float64(written(s))/n, "written-B/row")
+	for l := range windows.Level(levelCount) {
+		size, err := s.db.EstimateDiskUsage([]byte{byte(l)}, []byte{byte(l) + 1})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(size)/n, policy[l].name+"-B/row")
+	}
+	b.ReportMetric(0, "ns/op")
 }

@@ -75,6 +75,8 @@ type nameBatch struct {
 	ids    []uint32 // the answer
 	missed []int
 	key    []byte
+
+	touched uint32 // what was read ahead: kept, or the compiler leaves the reads out
 }
 
 func (b *nameBatch) reset() {
@@ -105,7 +107,7 @@ func (d *dictionary) resolve(b *nameBatch) error {
 	for _, h := range b.hashes {
 		touched += d.cache.touch(h)
 	}
-	_ = touched
+	b.touched = touched
 	for i, h := range b.hashes {
 		id, aged := d.cache.get(h)
 		if id == 0 || aged {

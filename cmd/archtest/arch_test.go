@@ -17,7 +17,7 @@ var mayImport = map[string][]string{
 	"sketches":            {},
 	"windows":             {"sketches"},
 	"windows/windowstest": {"windows", "sketches"},
-	"windows/ingest":      {"windows", "sketches"},
+	"windows/ingest":      {"windows", "windows/journal", "sketches"},
 	"windows/journal":     {"windows"},
 	"windows/store":       {"windows", "sketches"},
 	"sinks":               {"windows"},

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"tidemark/windows"
+	"tidemark/windows/journal"
 )
 
 // Sizes of the buffers of an import. Small chunks stay in a core's own cache from
@@ -16,13 +17,14 @@ const (
 	chunks      = 12
 )
 
-// chunk is a piece of a file and the events read from it. The events point into
+// chunk is a piece of a file, or of a journal, and the events read from it. The events point into
 // the piece, so it is used again only when the last batch of them is released.
 type chunk struct {
-	buf   []byte // the piece, and room for slack bytes behind it
-	pos   int    // of the next record
-	end   int    // of the bytes read
-	arena []byte // unescaped strings
+	buf   []byte        // the piece, and room for slack bytes behind it
+	pos   int           // of the next record
+	end   int           // of the bytes read
+	arena []byte        // unescaped strings
+	batch journal.Batch // in the place of a piece of a file
 
 	events  [][]windows.Event // by partition
 	records int

@@ -1,6 +1,7 @@
 // Package ingest brings events in: from bytes to windows.Event, each with exactly
-// one outcome. It reads history from files (OpenFiles) and decides what becomes of
-// a record (NewJudge).
+// one outcome. It reads history from files (OpenFiles), takes events into a journal
+// (NewAccepter) and reads them from there (NewPump), and decides what becomes of a
+// record (NewJudge).
 //
 // The path of a record through a file import, in the order of the files:
 //
@@ -15,6 +16,9 @@
 //	chunk.go     buffers and events in them, handed out by partition
 //	reading.go   the loop over all that
 //	files.go     what an import is from outside
+//	http.go      a body of HTTP, read alike: into payloads of the journal
+//	stored.go    the form of these, see FORMAT.md
+//	pump.go      the loop from the journal, to events again
 //	judge.go     future, duplicate, too old, late or counted (dedup.go, newest.go)
 //
 // What a value may be, beyond what its field's type says: a number written as an
@@ -40,4 +44,6 @@
 //	I5. A Judge's outcomes are a function of the records of its partition in the
 //	    order of their offsets, from Look of the first one asked for: not of batch
 //	    sizes, clocks or restarts.
+//	I6. Who somebody is does not get beyond an Accepter: neither into the journal, nor
+//	    into a reason, an error or a log.
 package ingest

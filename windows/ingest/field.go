@@ -14,6 +14,7 @@ const (
 	timeField
 	botField
 	watchedField
+	ownerField
 	titleField
 	urlField
 	imageField
@@ -65,7 +66,8 @@ func fieldNames(dimensions []string) map[string]*field {
 	for _, name := range []string{"title", "url", "image"} {
 		names[name].optional = true
 	}
-	for _, name := range []string{"owner", "ip", "user_agent", "referrer"} {
+	text("owner", ownerField, MaxRecord)
+	for _, name := range []string{"ip", "user_agent", "referrer"} {
 		text(name, textField, MaxRecord)
 	}
 	names["time"] = newField("time", timeField, 0, "not a string or a number; RFC 3339 with a zone or Unix milliseconds are asked")

@@ -101,7 +101,7 @@ func (f *Files) open(ctx context.Context, path string) error {
 func (f *Files) tryFormat(ctx context.Context, in *input) error {
 	r := f.reading(RunConfig{})
 	return r.file(in, func() error {
-		_, err := r.begin(ctx, in.path)
+		_, err := r.begin(ctx, byName(in.path))
 		return err
 	})
 }

@@ -12,6 +12,17 @@ import (
 // sniffBytes is how much of a file is looked at to tell its format.
 const sniffBytes = 64 << 10
 
+// teller tells a format from the beginning of what is read, and where its first
+// record may begin.
+type teller func(b []byte, eof bool, names map[string]*field) (f format, pos int, err error)
+
+// byName is detect of a file of that name.
+func byName(name string) teller {
+	return func(b []byte, eof bool, names map[string]*field) (format, int, error) {
+		return detect(name, b, eof, names)
+	}
+}
+
 // detect tells the format of a file from its beginning, and where its first record
 // may begin. The name decides only where the bytes can't: a line of JSON may be
 // anything, when it is broken.

@@ -41,7 +41,7 @@ func (r *reading) file(in *input, read func() error) error {
 	if err != nil {
 		return err
 	}
-	if r.src, err = newSource(raw); err != nil {
+	if r.src, err = newSource(raw, maxWindow); err != nil {
 		return errors.Join(err, done())
 	}
 	err = read()
@@ -51,7 +51,7 @@ func (r *reading) file(in *input, read func() error) error {
 }
 
 // begin reads the beginning of the present file, and tells its format.
-func (r *reading) begin(ctx context.Context, name string) (format, error) {
+func (r *reading) begin(ctx context.Context, tell teller) (format, error) {
 	if err := r.rotate(ctx, false); err != nil {
 		return nil, err
 	}
@@ -62,14 +62,14 @@ func (r *reading) begin(ctx context.Context, name string) (format, error) {
 		}
 	}
 	head := r.chunk.buf[:min(r.chunk.end, sniffBytes)]
-	f, pos, err := detect(name, head, r.eof && len(head) < sniffBytes, r.decoder.names)
+	f, pos, err := tell(head, r.eof && len(head) < sniffBytes, r.decoder.names)
 	r.chunk.pos = pos
 	return f, err
 }
 
 // records reads the records of the present file.
 func (r *reading) records(ctx context.Context, name string) error {
-	f, err := r.begin(ctx, name)
+	f, err := r.begin(ctx, byName(name))
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (r *reading) fill(ctx context.Context) error {
 	case r.src.raw.err != nil:
 		return r.src.raw.err
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("%w: it takes a window of more than %d MiB to inflate", err, maxWindow>>20)
+		return fmt.Errorf("it takes too much memory to inflate: %w", err)
 	case err == io.EOF: //nolint:errorlint // a reader returns io.EOF itself
 		r.eof = true
 	case errors.Is(err, io.ErrUnexpectedEOF):

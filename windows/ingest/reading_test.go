@@ -34,7 +34,7 @@ func readFrom(t testing.TB, name string, content io.Reader, from int64, chunkOf 
 	}})
 	r.pool.events = chunkOf
 	r.pool.bytes = 100
-	if r.src, err = newSource(content); err != nil {
+	if r.src, err = newSource(content, maxWindow); err != nil {
 		return nil, err
 	}
 	defer r.src.close()

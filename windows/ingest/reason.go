@@ -40,6 +40,10 @@ const (
 	reasonQuote     = "record: a quote out of place; RFC 4180 is asked"
 	reasonColumns   = "record: not as many columns as the header"
 
+	reasonStored  = "record: not as the journal keeps them"
+	reasonKey     = "kid: unknown key"
+	reasonVersion = "record: of a version that this build does not know"
+
 	reasonFileCut     = "file: cut short; its compressed data end too early"
 	reasonFileDamaged = "file: damaged; the rest of its compressed data can't be read"
 	reasonArrayCut    = "file: cut short; its JSON array is not closed"

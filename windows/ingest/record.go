@@ -19,10 +19,12 @@ const (
 // was read from, or into the arena.
 type record struct {
 	item, typ, user, id []byte
-	time                int64 // Unix ms
-	hasTime             bool  // has a time of its own
-	hasInfo             bool  // info is not empty
-	hasDims             bool  // dims are not empty: it counts in breakdowns too
+	owner               []byte // of the item, by whom
+	bot, watched        []byte // as they are written: the source's own verdict, and a number
+	time                int64  // Unix ms
+	hasTime             bool   // has a time of its own
+	hasInfo             bool   // info is not empty
+	hasDims             bool   // dims are not empty: it counts in breakdowns too
 	dims                [][]byte
 	info                windows.Info
 	dropped             int    // texts that were too long
@@ -35,6 +37,7 @@ type record struct {
 
 func (r *record) reset() {
 	r.item, r.typ, r.user, r.id = nil, nil, nil, nil
+	r.owner, r.bot, r.watched = nil, nil, nil
 	r.time, r.hasTime, r.dropped, r.reason = 0, false, 0, ""
 	if r.hasInfo {
 		r.info, r.hasInfo = windows.Info{}, false
@@ -65,10 +68,12 @@ func (r *record) set(f *field, kind valueKind, v []byte) {
 		if kind != aBool && (kind != aCell || !isBoolCell(v)) {
 			r.fail(f.wrong)
 		}
+		r.bot = v
 	case watchedField:
 		if kind != anInt && kind != aNumber && (kind != aCell || !isNumber(v)) {
 			r.fail(f.wrong)
 		}
+		r.watched = v
 	case dimensionField:
 		if kind == anObject {
 			r.fail(f.wrong)
@@ -123,6 +128,8 @@ func (r *record) setText(f *field, v []byte) {
 		r.user = v
 	case idField:
 		r.id = v
+	case ownerField:
+		r.owner = v
 	case titleField:
 		r.info.Title, r.hasInfo = v, true
 	case urlField:

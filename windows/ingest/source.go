@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxWindow is the largest window of zstd that is inflated: what the command zstd
-// takes without being asked for more.
+// maxWindow is the largest window of zstd that is inflated of a file: what the
+// command zstd takes without being asked for more.
 const maxWindow = 128 << 20
 
 // source reads a file, inflated if it is gzip or zstd.
@@ -44,8 +44,9 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// newSource reads r, the raw bytes of a file. Close it.
-func newSource(r io.Reader) (*source, error) {
+// newSource reads r, the raw bytes of a file, if it takes a window of no more than
+// window bytes to inflate. Close it.
+func newSource(r io.Reader, window uint64) (*source, error) {
 	s := &source{raw: &rawReader{r: r}, close: func() {}}
 	magic := make([]byte, len(zstdMagic))
 	n, err := io.ReadFull(s.raw, magic)
@@ -62,7 +63,7 @@ func newSource(r io.Reader) (*source, error) {
 		})
 	case bytes.Equal(magic, zstdMagic):
 		s.inflate(func() (io.Reader, func(), error) {
-			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 			if err != nil {
 				return nil, func() {}, err
 			}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"net"
 	"time"
+
+	"tidemark/windows/store"
 )
 
 // Config holds every setting. Its defaults, names and limits are in settings.
@@ -25,7 +27,7 @@ type Config struct {
 	MaxItemsPerWindow int // slots a minute, over all partitions
 	WindowMemory      int // bytes of open windows, over all partitions
 
-	Retention struct{ Minute time.Duration }
+	Retention struct{ Minute, Quarter, Hour, Day time.Duration }
 
 	texts map[string]sourced // every setting as text
 }
@@ -78,8 +80,33 @@ func settings(c *Config) []setting {
 		{"dedup-events", "262144", "how many records of a partition an event ID is remembered for", integer(&c.DedupEvents, 8, 1<<30), oneValue},
 		{"max-items-per-window", "1000000", "items of a minute that are counted one by one; beyond, the answers say count-min", integer(&c.MaxItemsPerWindow, 16, 1<<30), oneValue},
 		{"window-memory", "256MiB", "memory of minutes that are open; beyond, they are sealed and completed later", byteSize(&c.WindowMemory, 1<<20), oneValue},
-		{"retention.minute", "forever", "how long minutes are kept; forever is all there is", duration(&c.Retention.Minute, forever), oneValue},
+		{"retention.minute", "48h", "how long single minutes are kept, from the newest minute on; forever is all there is", duration(&c.Retention.Minute, time.Hour), oneValue},
+		{"retention.quarter", "35d", "how long quarter hours are kept, of which every time zone's days are made", duration(&c.Retention.Quarter, time.Hour), oneValue},
+		{"retention.hour", "400d", "how long hours are kept", duration(&c.Retention.Hour, time.Hour), oneValue},
+		{"retention.day", "forever", "how long days are kept; lifetime totals are kept for ever", duration(&c.Retention.Day, time.Hour), oneValue},
 	}
+}
+
+// keep returns for how long each level is kept. A level is kept for as long as the
+// one below at least: who keeps minutes for longer need not name the others.
+func (c *Config) keep() store.Retention {
+	r := store.Retention{Minute: c.Retention.Minute, Quarter: c.Retention.Quarter, Hour: c.Retention.Hour, Day: c.Retention.Day}
+	below := r.Minute
+	for _, l := range []struct {
+		name string
+		keep *time.Duration
+	}{{"quarter", &r.Quarter}, {"hour", &r.Hour}, {"day", &r.Day}} {
+		if !c.Given("retention." + l.name) {
+			*l.keep = max(*l.keep, below)
+		}
+		below = *l.keep
+	}
+	for _, keep := range []*time.Duration{&r.Minute, &r.Quarter, &r.Hour, &r.Day} {
+		if *keep == forever {
+			*keep = 0
+		}
+	}
+	return r
 }
 
 // loopback reports whether only this machine can reach the address.

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"tidemark/windows/store"
 )
 
 // call runs the program and returns its exit status and what it printed.
@@ -65,7 +67,7 @@ func TestSettingsComeFromTheStrongestLayer(t *testing.T) {
 
 // C2: every fault of every layer in one message, and status 2.
 func TestEveryFaultIsListedAtOnce(t *testing.T) {
-	path := writeFile(t, "lisen: x\nretention: {minutes: 1h, minute: 1h}\ndata: ''\n")
+	path := writeFile(t, "lisen: x\nretention: {minutes: 1h, minute: 1m}\ndata: ''\n")
 	environ := []string{"TIDEMARK_PARTITION=3", "TIDEMARK_LATENESS=soon"}
 	status, out, errs := call(t, environ, "config", "--config", path, "--window-memory=12", "--partitions=0", "--view-types", "a,a", "--listen=here", "--server=ftp://x")
 	if status != exitUsage || out != "" {
@@ -75,7 +77,7 @@ func TestEveryFaultIsListedAtOnce(t *testing.T) {
 		"unknown setting lisen in " + path + "; did you mean listen?",
 		"unknown setting retention.minutes in " + path + "; did you mean retention.minute?",
 		"unknown setting TIDEMARK_PARTITION in the environment; did you mean TIDEMARK_PARTITIONS?",
-		`retention.minute: must be forever, got "1h" (file ` + path + ")",
+		`retention.minute: must be at least 1h0m0s, got "1m" (file ` + path + ")",
 		"data: must not be empty (file " + path + ")",
 		`lateness: must be a duration such as 90s, 24h, 7d or forever, got "soon" (environment TIDEMARK_LATENESS)`,
 		`window-memory: must be a size of at least 1048576 bytes such as 256MiB, got "12" (flag --window-memory)`,
@@ -129,9 +131,38 @@ func TestDefaultsAreAllowed(t *testing.T) {
 		Data: "tidemark-data", Listen: "127.0.0.1:8080", ViewTypes: []string{"view"}, Partitions: 4, Rules: "none",
 		Lateness: 30 * time.Second, MaxSkew: time.Minute, DedupEvents: 1 << 18, MaxItemsPerWindow: 1_000_000, WindowMemory: 1 << 28,
 	}
-	want.Retention.Minute = forever
+	const day = 24 * time.Hour
+	want.Retention.Minute, want.Retention.Quarter, want.Retention.Hour, want.Retention.Day = 48*time.Hour, 35*day, 400*day, forever
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Who keeps minutes for longer need not name the larger levels; who names one that
+// is kept for less than what is below it is told by the store.
+func TestALevelIsKeptAsLongAsTheOneBelow(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		flags []string
+		want  store.Retention // 0 is for ever
+	}{
+		{nil, store.Retention{Minute: 2 * day, Quarter: 35 * day, Hour: 400 * day}},
+		{[]string{"--retention.minute=forever"}, store.Retention{}},
+		{[]string{"--retention.minute=100d"}, store.Retention{Minute: 100 * day, Quarter: 100 * day, Hour: 400 * day}},
+		{[]string{"--retention.day=500d", "--retention.hour=1d"}, store.Retention{Minute: 2 * day, Quarter: 35 * day, Hour: day, Day: 500 * day}},
+	} {
+		cmd := &cobra.Command{}
+		addSettings(cmd, "retention.minute", "retention.quarter", "retention.hour", "retention.day")
+		if err := cmd.ParseFlags(test.flags); err != nil {
+			t.Fatal(err)
+		}
+		c, err := loadConfig(cmd, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.keep(); got != test.want {
+			t.Errorf("%v: %+v, want %+v", test.flags, got, test.want)
+		}
 	}
 }
 

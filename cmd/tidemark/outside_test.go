@@ -87,7 +87,8 @@ func (c call) command(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(path, c.args...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, c.env...)
+	// The streams of these tests are years long, and asked for by the minute.
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "TIDEMARK_RETENTION_MINUTE=forever"}, c.env...)
 	cmd.Stdin = c.stdin
 	return cmd
 }

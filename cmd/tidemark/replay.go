@@ -34,7 +34,7 @@ nothing doubled, nothing lost. Files that were imported already are refused, by 
 		Args: withArgs(1, -1, "the name of a FILE"),
 	}
 	addSettings(cmd, "data", "hash-key-file", "view-types", "dimensions", "partitions", "rules", "lateness",
-		"max-skew", "dedup-events", "max-items-per-window", "window-memory", "retention.minute")
+		"max-skew", "dedup-events", "max-items-per-window", "window-memory", "retention.minute", "retention.quarter", "retention.hour", "retention.day")
 	asJSON := cmd.Flags().Bool("json", false, "print what became of the events as JSON")
 	again := cmd.Flags().Bool("again", false, "count the files once more although they were imported already")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
@@ -203,6 +203,12 @@ func (r *replay) run(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	if err := r.store.Finish(r.log.ID); err != nil {
+		return nil, err
+	}
+	if err := r.store.Maintain(ctx, windows.MaxMinute); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.New("interrupted while rolling up; everything is imported, and the next import or server rolls up the rest")
+		}
 		return nil, err
 	}
 	return newReport(r.log.Names, r.store.Outcomes(r.log.ID), records, records-from, time.Since(begun)), nil

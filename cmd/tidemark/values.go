@@ -98,9 +98,9 @@ func duration(to *time.Duration, low time.Duration) func(string) error {
 	return func(text string) error {
 		v, err := parseDuration(text)
 		switch {
-		case low == forever && (err != nil || v != forever):
-			return fmt.Errorf("must be forever, got %q", text)
-		case err != nil || v < low:
+		case err == nil && v < low:
+			return fmt.Errorf("must be at least %v, got %q", low, text)
+		case err != nil || v < 0:
 			return fmt.Errorf("must be a duration such as 90s, 24h, 7d or forever, got %q", text)
 		}
 		*to = v

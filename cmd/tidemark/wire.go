@@ -44,7 +44,7 @@ func openForWriting(c *Config, logger *slog.Logger) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	var o store.Options
+	o := store.Options{Keep: c.keep()}
 	if c.Given("partitions") {
 		o.Partitions = c.Partitions
 	}
@@ -56,7 +56,7 @@ func openForWriting(c *Config, logger *slog.Logger) (opened, error) {
 	}
 	s, err := open(c, o, key, logger)
 	if errors.Is(err, store.ErrNoStore) {
-		return open(c, store.Options{Create: true, Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
+		return open(c, store.Options{Create: true, Keep: c.keep(), Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
 	}
 	return s, err
 }

@@ -62,7 +62,7 @@ func (l *logState) moved(partition int, p *position) *logState {
 // public returns the log as others see it.
 func (l *logState) public() Log {
 	out := l.Log
-	out.Names, out.E = slices.Clone(l.Names), slices.Clone(l.E)
+	out.Names, out.Contents, out.E = slices.Clone(l.Names), slices.Clone(l.Contents), slices.Clone(l.E)
 	for _, p := range l.positions {
 		for _, o := range p.outcomes {
 			out.Records += int64(o.Records)
@@ -74,7 +74,8 @@ func (l *logState) public() Log {
 // A log's row. Part of the format:
 //
 //	uvarint(version) uvarint(done) uvarint(started) uvarint(n), n × (uvarint(len) name)
-//	uvarint(len) settings uvarint(partitions), for each: E(8, little-endian)
+//	uvarint(n), n × (uvarint(len) content) uvarint(len) settings
+//	uvarint(partitions), for each: E(8, little-endian)
 const logVersion = 1
 
 func (l *Log) append(dst []byte) []byte {
@@ -86,6 +87,7 @@ func (l *Log) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, done)
 	dst = binary.AppendUvarint(dst, uint64(l.Started))
 	dst = appendStrings(dst, l.Names)
+	dst = appendStrings(dst, l.Contents)
 	dst = appendString(dst, l.Settings)
 	dst = binary.AppendUvarint(dst, uint64(len(l.E)))
 	for _, e := range l.E {
@@ -107,6 +109,7 @@ func parseLog(key, value []byte) (Log, error) {
 	l.Done = d.uint(1) == 1
 	l.Started = int64(d.uint(math.MaxInt64))
 	l.Names = d.strings()
+	l.Contents = d.strings()
 	l.Settings = d.string()
 	n := d.uint(uint64(len(d.b)) / 8)
 	for range n {
@@ -195,21 +198,38 @@ func (s *Store) Begin(l Log) (Log, error) {
 
 // Finish says that a log has ended: all its seals are in the store.
 func (s *Store) Finish(id windows.LogID) error {
+	if err := s.change(id, func(l *Log) { l.Done = true }); err != nil {
+		return fmt.Errorf("finish log %x: %w", id, err)
+	}
+	return nil
+}
+
+// Settle replaces the settings of a log, synced to disk: those that hold for what is
+// not in the store yet.
+func (s *Store) Settle(id windows.LogID, settings string) error {
+	if err := s.change(id, func(l *Log) { l.Settings = settings }); err != nil {
+		return fmt.Errorf("settings of log %x: %w", id, err)
+	}
+	return nil
+}
+
+// change changes a log's row. It is not called twice at once for one log.
+func (s *Store) change(id windows.LogID, change func(*Log)) error {
 	s.mu.RLock()
 	known := s.roster.find(id)
 	s.mu.RUnlock()
 	if known == nil {
-		return fmt.Errorf("finish log %x: %w", id, ErrUnknownLog)
+		return ErrUnknownLog
 	}
 	l := known.Log
-	l.Done = true
+	change(&l)
 	if err := s.writeLog(l); err != nil {
-		return fmt.Errorf("finish log %x: %w", id, err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := *s.roster.find(id)
-	out.Done = true
+	change(&out.Log)
 	s.roster.put(&out)
 	return nil
 }

@@ -51,8 +51,7 @@ type merger struct {
 	typeOf func(series uint32) (typ uint32, err error) // the series of the type of a series
 
 	queue   []queued // a heap: the source with the lowest row first
-	viewers *sketches.Viewers
-	tokens  []uint32
+	viewers union
 
 	overflowed []*source // those in which the type of the present series overflowed
 	series     uint32
@@ -151,19 +150,14 @@ func (m *merger) row(sources []*source, w *partWriter) error {
 		return m.next()
 	}
 	sum := record{key: key}
-	m.viewers.Reset()
+	m.viewers.reset()
 	with := 0 // of the sources that overflowed, those that have the row
 	for len(m.queue) > 0 && m.queue[0].key == key {
 		r := &m.queue[0].src.record
 		sum.events += r.events
 		sum.reached += r.reached
 		sum.short = sum.short || r.short
-		if r.dense != nil {
-			m.viewers.AddRegisters(r.dense)
-		} else {
-			m.tokens = decodeTokens(m.tokens[:0], r.tokens)
-			m.viewers.AddTokens(m.tokens)
-		}
+		m.viewers.add(r)
 		if m.hasOverflowed(m.queue[0].src) {
 			with++
 		}
@@ -172,12 +166,12 @@ func (m *merger) row(sources []*source, w *partWriter) error {
 		}
 	}
 	sum.short = sum.short || key.item() >= firstItem && with < len(m.overflowed)
-	if m.viewers.Dense() {
-		sum.dense = m.viewers.Registers()
+	m.viewers.settle()
+	if m.viewers.dense {
+		sum.dense = m.viewers.regs
 		return w.put(&sum)
 	}
-	m.tokens = m.viewers.AppendTokens(m.tokens[:0])
-	return w.putTokens(key, sum.events, sum.reached, sum.short, m.tokens)
+	return w.putTokens(key, sum.events, sum.reached, sum.short, m.viewers.tokens)
 }
 
 // shared reports whether a second source has the key of the first.
@@ -318,7 +312,7 @@ func (m *mergedTables) finish() typeTables {
 }
 
 func newMerger(s *Store) *merger {
-	return &merger{key: s.meta.KeyID, typeOf: s.typeOf, viewers: sketches.NewViewers(s.meta.KeyID)}
+	return &merger{key: s.meta.KeyID, typeOf: s.typeOf}
 }
 
 // typeOf returns the id of the series of a series' type.

@@ -49,7 +49,7 @@ var values = []struct {
 			return nil
 		}
 		return l.append(nil)
-	}, [][]byte{(&Log{}).append(nil), (&Log{Names: []string{"a", ""}, Settings: "x=1", Started: 7, E: []uint64{1, 2}, Done: true}).append(nil)}},
+	}, [][]byte{(&Log{}).append(nil), (&Log{Names: []string{"a", ""}, Contents: []string{"c", "d"}, Settings: "x=1", Started: 7, E: []uint64{1, 2}, Done: true}).append(nil)}},
 	{"meta", func(v []byte) []byte {
 		m, err := parseMeta([]byte{prefixMeta}, v)
 		if err != nil {

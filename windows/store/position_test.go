@@ -109,7 +109,7 @@ func TestSealsThatAreRefused(t *testing.T) {
 func TestLogIsBegunOnce(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, testOptions(dir, 2))
-	first := Log{ID: testLog, Names: []string{"a.csv", "b.csv"}, Started: 5, Settings: "x=1", E: []uint64{1, 2}}
+	first := Log{ID: testLog, Names: []string{"a.csv", "b.csv"}, Contents: []string{"x", "y"}, Started: 5, Settings: "x=1", E: []uint64{1, 2}}
 	if _, err := s.Begin(first); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestLogIsBegunOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = open(t, testOptions(dir, 2))
-	if logs := s.Logs(); len(logs) != 1 || !logs[0].Done || logs[0].E[1] != 2 || logs[0].Names[0] != "a.csv" {
+	if logs := s.Logs(); len(logs) != 1 || !logs[0].Done || logs[0].E[1] != 2 || logs[0].Names[0] != "a.csv" || logs[0].Contents[1] != "y" {
 		t.Errorf("%+v", logs)
 	}
 }

@@ -143,8 +143,6 @@ type Log struct {
 	Names []string // what to call it: of an import, its files
 	// Contents name what the files of an import hold, so that none is imported twice.
 	Contents []string
-	// Contents is, of an import, the hash of what is in each of its files.
-	Contents []string
 	// Settings are those that outcomes and limits follow, as text. They hold for the
 	// whole log: whoever goes on with it compares.
 	Settings string

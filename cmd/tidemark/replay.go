@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -94,6 +96,7 @@ func openReplay(ctx context.Context, env environment, c *Config, paths []string,
 		Hasher:     r.store.hasher,
 		Type:       meta.ViewTypes[0],
 		Dimensions: meta.Dimensions,
+		Again:      again,
 	})
 	if err != nil {
 		return nil, errors.Join(err, r.store.Close())
@@ -120,7 +123,12 @@ func (r *replay) begin(again bool) error {
 	}
 	l := store.Log{ID: r.files.Log(times), Started: time.Now().UnixMilli(), Settings: r.settings()}
 	for _, s := range r.files.Sources() {
-		l.Names = append(l.Names, s.Name)
+		l.Names, l.Contents = append(l.Names, s.Name), append(l.Contents, hex.EncodeToString(s.Content[:]))
+	}
+	if _, ok := known[l.ID]; !ok {
+		if err := unknownTo(known, l, again); err != nil {
+			return err
+		}
 	}
 	for range r.store.Meta().Partitions {
 		l.E = append(l.E, newIncarnation())
@@ -131,6 +139,23 @@ func (r *replay) begin(again bool) error {
 	}
 	if r.log.Settings != l.Settings {
 		return fmt.Errorf("this import was begun with other settings, and goes on with those only:\nbegun with %s\nnow        %s", r.log.Settings, l.Settings)
+	}
+	return nil
+}
+
+// unknownTo refuses an import of which another one had a file: its events would count
+// twice.
+func unknownTo(known map[windows.LogID]store.Log, l store.Log, again bool) error {
+	for _, other := range known {
+		for i, content := range l.Contents {
+			switch {
+			case !slices.Contains(other.Contents, content):
+			case !other.Done:
+				return fmt.Errorf("%s is part of an import that has not ended: first go on with it, by the same call for %s", l.Names[i], strings.Join(other.Names, " "))
+			case !again:
+				return fmt.Errorf("%s was imported already: leave it out, or count it once more with --again", l.Names[i])
+			}
+		}
 	}
 	return nil
 }

@@ -94,6 +94,22 @@ func TestAgainCountsOnceMore(t *testing.T) {
 	refused(t, "imported already", "replay", "--data", data, file)
 }
 
+// A file counts once, whatever other files it is named with.
+func TestAFileIsRefusedAmongOthers(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	file := write(t, filepath.Join(dir, "events.csv"), someEvents)
+	more := write(t, filepath.Join(dir, "more.csv"), "item,ts_ms\nz,1767225600000\n")
+	must(t, "replay", "--data", data, file)
+	once := views(t, data)
+	refused(t, file+" was imported already", "replay", "--data", data, more, file)
+	if got := views(t, data); got != once {
+		t.Errorf("a refused import changed the counts from\n%sto\n%s", once, got)
+	}
+	must(t, "replay", "--data", data, more)
+	must(t, "replay", "--again", "--data", data, more, file)
+}
+
 // C4, for --again too: it goes on with the import that it began, and begins no other.
 func TestAgainGoesOn(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")

@@ -25,6 +25,8 @@ type Config struct {
 	Questions Questions
 	// Ready says why questions cannot be answered, if they can't.
 	Ready func(context.Context) error
+	// Events takes events in. It may be nil: then there is nobody to take them.
+	Events Acceptor
 	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
 	Metrics  http.Handler
 	Requests *Metrics
@@ -55,20 +57,33 @@ func New(cfg Config) http.Handler {
 			return nil
 		})
 	}
-	mux.Handle("/", a.handle("", a.nowhere))
+	if cfg.Events != nil {
+		a.sameOrigin = http.NewCrossOriginProtection()
+		a.serve(mux, "/readyz/ingest", a.ingestReady)
+		a.paths = append(a.paths, "/v1/events")
+		mux.Handle("/v1/events", a.handle("/v1/events", []string{http.MethodPost}, a.events))
+	}
+	mux.Handle("/", a.handle("", reading, a.nowhere))
 	return mux
 }
 
 // serve handles a path.
 func (a *api) serve(mux *http.ServeMux, path string, h func(http.ResponseWriter, *http.Request) error) {
 	a.paths = append(a.paths, path)
-	mux.Handle(path, a.handle(path, h))
+	mux.Handle(path, a.handle(path, reading, h))
 }
+
+// reading is the methods of what changes nothing.
+var reading = []string{http.MethodGet, http.MethodHead}
 
 type api struct {
 	Config
 	running chan struct{} // holds one for each question under way
 	paths   []string      // that there are
+
+	// sameOrigin keeps web pages of others from sending events in the name of whoever
+	// looks at them.
+	sameOrigin *http.CrossOriginProtection
 }
 
 // question answers GET /v1/PATH.

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidemark/queries"
@@ -35,6 +37,7 @@ func (p *problem) Unwrap() error { return p.cause }
 func problemOf(err error, gone bool) *problem {
 	var p *problem
 	var fault *queries.Fault
+	var refusal *Refusal
 	switch {
 	case errors.As(err, &p):
 	case errors.As(err, &fault):
@@ -42,6 +45,8 @@ func problemOf(err error, gone bool) *problem {
 		if fault.Refused {
 			p.Status = http.StatusUnprocessableEntity
 		}
+	case errors.As(err, &refusal):
+		p = &problem{Status: refusal.Status, Detail: refusal.Detail, retryAfter: refusal.RetryAfter}
 	case gone:
 		p = &problem{Status: http.StatusServiceUnavailable, Detail: "the client has gone"}
 	case errors.Is(err, context.DeadlineExceeded):
@@ -59,7 +64,7 @@ func problemOf(err error, gone bool) *problem {
 }
 
 // handle makes the handler of a path from a function that returns an error (H1).
-func (a *api) handle(path string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+func (a *api) handle(path string, methods []string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := &response{ResponseWriter: to, status: http.StatusOK}
 		defer a.Requests.measure(path, w, time.Now())
@@ -73,9 +78,9 @@ func (a *api) handle(path string, serve func(http.ResponseWriter, *http.Request)
 				a.refuse(w, r, errPanic)
 			}
 		}()
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not allowed here; GET is"})
+		if !slices.Contains(methods, r.Method) {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not allowed here; " + methods[0] + " is"})
 			return
 		}
 		if err := serve(w, r); err != nil {

@@ -113,8 +113,8 @@ func (e *Engine) Submit(ctx context.Context, partition int, b Batch) error {
 	}
 }
 
-// Finish closes everything at the end of the log, which is at offset end, waits
-// until it is stored, and ends the engine. Nothing may be submitted any more.
+// Finish closes everything at the end of the log, which is at offset end, or 0 for
+// after the last record of each partition, waits until it is stored, and ends the engine. Nothing may be submitted any more.
 func (e *Engine) Finish(end int64) error {
 	e.end = end
 	for _, q := range e.queues {

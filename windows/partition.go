@@ -347,12 +347,12 @@ func (p *Partition) Stored() {
 }
 
 // End returns the pair that closes everything at the end of the log, which is at
-// offset end, and whether there is anything to close.
+// offset end or after the last record seen, and whether there is anything to close.
 func (p *Partition) End(end int64) (Pair, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := p.all()
-	to.S = max(end, p.to.S)
+	to.S = max(end, p.next, p.to.S)
 	return to, len(p.open) > 0
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"tidemark/sketches"
 	"tidemark/windows"
 )
 
@@ -12,32 +11,33 @@ import (
 // Lotem and Naor, 2001) over the lists of all parts.
 //
 // A list names the highest items of a part, and says how much any other has at
-// most. So whoever is in no list has at most the sum of those, outside; and an
-// item has at most what its lists say, and of outside what belongs to the lists
-// that lack it.
+// most. Only the heads of the lists make candidates; the rest of the lists says
+// what else the candidates have. So whoever is no candidate has at most the sum of
+// what comes first behind each head, outside; and a candidate has at most what its
+// lists say, and what the lists that lack it leave open.
 type contest struct {
 	*ranking
-	groups     []group
+	*evidence
 	candidates []candidate
-	byID       map[uint32]int
+	byID       idIndex
 	byName     map[string]int // of those that the store has no identifier of
-	outside    uint64
-	holes      uint64 // what of outside is of items without a slot, and so in no row
+	outside    uint64         // nobody who is no candidate has more
+	open       uint64         // what lists leave open, of items that they lack
 }
 
 type candidate struct {
-	id      uint32
-	name    string // where there is no id
-	listed  count
-	covered uint64 // what of outside belongs to lists that have it
+	id     uint32
+	name   string // where there is no id
+	listed count
+	closed uint64 // what of open does not concern it
 }
 
 // most returns the number that nobody knows a candidate to exceed.
-func (c *contest) most(x candidate) uint64 { return x.listed.high + c.outside - x.covered }
+func (c *contest) most(x candidate) uint64 { return x.listed.high + c.open - x.closed }
 
 // exact reports whether the lists say all of a candidate.
 func (c *contest) exact(x candidate) bool {
-	return x.covered == c.outside && x.listed.low == x.listed.high
+	return x.closed == c.open && x.listed.low == x.listed.high
 }
 
 // measure is what a row counts for in the ranking. Viewers are bounded by the
@@ -49,24 +49,51 @@ func (r *ranking) measure(events, reached uint64) uint64 {
 	return events
 }
 
-// items ranks the items of some groups: from the lists, and where those leave a
-// place open, from all rows.
+// items ranks the items of some groups: from the heads of the lists, and where
+// those leave a place open, from longer ones, and at last from all rows.
 func (r *ranking) items(groups []group) error {
-	for _, collect := range []func(*contest) error{(*contest).lists, (*contest).scan} {
-		c := &contest{ranking: r, groups: groups, byID: make(map[uint32]int), byName: make(map[string]int)}
-		if err := collect(c); err != nil {
+	r.groups = groups
+	e, err := r.readLists()
+	if err != nil {
+		return err
+	}
+	for head := max(minHead, 2*r.limit); ; head *= 4 {
+		c := newContest(r, e)
+		if err := c.lists(head); err != nil {
 			return err
 		}
-		r.places, r.behind, r.rest = nil, rival{}, c.outside
-		if err := c.settle(); err != nil {
-			return err
+		if standing, err := c.hold(); err != nil || standing {
+			return cmp.Or(err, r.viewersToo())
 		}
-		// All rows can move a place, or bring the certificate, only so far.
-		if r.safe(c.outside) || c.outside < r.bar() && !r.safe(c.holes) {
+		if head >= e.longest {
 			break
 		}
 	}
-	return r.viewersToo(groups)
+	c := newContest(r, e)
+	if err := c.scan(); err != nil {
+		return err
+	}
+	if _, err := c.hold(); err != nil {
+		return err
+	}
+	return r.viewersToo()
+}
+
+// minHead is how long the heads of the lists are at first, at least.
+const minHead = 64
+
+func newContest(r *ranking, e *evidence) *contest {
+	return &contest{ranking: r, evidence: e, byName: make(map[string]int), outside: e.holes, open: e.holes}
+}
+
+// hold finds out who wins, and reports whether nothing more can be found out.
+func (c *contest) hold() (standing bool, err error) {
+	c.places, c.behind, c.rest = nil, rival{}, c.outside
+	if err := c.settle(); err != nil {
+		return false, err
+	}
+	// All rows can move a place, or bring the certificate, only so far.
+	return c.safe(c.outside) || c.outside < c.bar() && !c.safe(c.holes), nil
 }
 
 // certifyTallies is how many candidates are evaluated at most, once the ranking
@@ -143,7 +170,7 @@ func (c *contest) evaluate(some []candidate) ([]place, error) {
 }
 
 // viewersToo adds the viewers of the winners of a ranking by views.
-func (r *ranking) viewersToo(groups []group) error {
+func (r *ranking) viewersToo() error {
 	winners := r.places
 	if r.by == ByViewers || len(winners) == 0 {
 		return nil
@@ -152,7 +179,7 @@ func (r *ranking) viewersToo(groups []group) error {
 	for i, p := range winners {
 		keys[i] = r.item(p.name)
 	}
-	tallies, err := r.gather(r.ctx, r.span, keys, groups, true)
+	tallies, err := r.gather(r.ctx, r.span, keys, r.groups, true)
 	if err != nil {
 		return err
 	}
@@ -162,77 +189,59 @@ func (r *ranking) viewersToo(groups []group) error {
 	return nil
 }
 
-// lists collects the candidates from the lists of the parts.
-func (c *contest) lists() error {
-	return c.collect(func(s windows.Series, loose bool, holes map[windows.Part]uint64) error {
-		for _, at := range c.steps(c.span) {
-			err := c.snap.Lists(at, s, func(p windows.Part, l windows.TopList) error {
-				most := c.measure(l.MaxEvents, l.MaxReached)
-				c.outside += most
-				covered := most
-				if p.Level == windows.LevelMinute {
-					covered += holes[p] // who has a slot there has no event without one
-				}
-				for i, id := range l.Items {
-					n := c.measure(l.Events[i], l.Reached[i])
-					c.add(c.ofID(id), n, loose, covered)
-				}
-				return c.ctx.Err()
-			})
-			if err != nil {
-				return err
+// lists makes candidates of the heads of the lists, and adds up what all lists say
+// of them.
+func (c *contest) lists(head int) error {
+	named, most := c.liveItems(c.ranking, liveListed)
+	c.outside += most
+	c.open += most
+	if err := c.enterNamed(named); err != nil {
+		return err
+	}
+	for _, l := range c.evidence.lists {
+		c.open += l.most
+		if len(l.items) > head {
+			c.outside += l.n[head]
+		} else {
+			c.outside += l.most
+		}
+		for _, id := range l.items[:min(head, len(l.items))] {
+			c.ofID(id)
+		}
+	}
+	for _, l := range c.evidence.lists {
+		for i, id := range l.items {
+			if at, ok := c.byID.get(id); ok {
+				c.add(at, l.n[i], l.loose, l.closed)
 			}
 		}
-		return c.frozenRows(s, loose, holes, 1000)
-	})
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// scan collects the candidates from all rows.
+// scan makes candidates of all rows.
 func (c *contest) scan() error {
-	return c.collect(func(s windows.Series, loose bool, holes map[windows.Part]uint64) error {
+	named, _ := c.liveItems(c.ranking, 0)
+	if err := c.enterNamed(named); err != nil {
+		return err
+	}
+	for _, e := range c.evidence.series {
 		for _, at := range c.steps(c.span) {
-			err := c.snap.Scan(at, s, func(p windows.Part, id uint32, r windows.Row) error {
+			err := c.snap.Scan(at, e.series, func(p windows.Part, id uint32, r windows.Row) error {
 				if r.Kind != windows.Item {
 					return nil
 				}
-				var covered uint64
+				var closed uint64
 				if !r.Short {
-					covered = holes[p]
+					closed = e.holes[p]
 				}
-				c.add(c.ofID(id), c.measure(r.Events, r.Reached), loose, covered)
+				c.add(c.ofID(id), c.measure(r.Events, r.Reached), e.loose, closed)
 				return c.ctx.Err()
 			})
 			if err != nil {
-				return err
-			}
-		}
-		return c.frozenRows(s, loose, holes, 0)
-	})
-}
-
-// collect calls a collector for every series that is asked for, and with loose
-// for those that may hold events of it.
-func (c *contest) collect(collector func(s windows.Series, loose bool, holes map[windows.Part]uint64) error) error {
-	seen := make(map[windows.Series]bool)
-	one := func(s windows.Series, loose bool) error {
-		if seen[s] {
-			return nil
-		}
-		seen[s] = true
-		holes, err := c.slotless(s, loose)
-		if err != nil {
-			return err
-		}
-		return collector(s, loose, holes)
-	}
-	for _, g := range c.groups {
-		if err := one(g.series, false); err != nil {
-			return err
-		}
-	}
-	for _, g := range c.groups {
-		for _, rest := range g.rest {
-			if err := one(rest, true); err != nil {
 				return err
 			}
 		}
@@ -240,106 +249,43 @@ func (c *contest) collect(collector func(s windows.Series, loose bool, holes map
 	return nil
 }
 
-// add notes that a list says n of a candidate, and what of outside belongs to it.
-func (c *contest) add(i int, n uint64, loose bool, covered uint64) {
-	x := &c.candidates[i]
+// enterNamed adds up what is known by name: of items without a slot, and of what
+// is not in the store.
+func (c *contest) enterNamed(live []namedCount) error {
+	for _, named := range [][]namedCount{c.slotless, live} {
+		for _, n := range named {
+			at, err := c.ofName(n.name)
+			if err != nil {
+				return err
+			}
+			x := &c.candidates[at]
+			x.listed.add(n.count)
+			x.closed += n.closed
+		}
+	}
+	return nil
+}
+
+// add notes that a list says n of a candidate, and what of open it closes.
+func (c *contest) add(at int, n uint64, loose bool, closed uint64) {
+	x := &c.candidates[at]
 	if loose {
 		x.listed.high += n
 	} else {
 		x.listed.add(count{n, n, n})
 	}
-	x.covered += covered
-}
-
-// slotless adds the items that found no slot, and returns how much any has in
-// each part that is not among its highest.
-func (c *contest) slotless(s windows.Series, loose bool) (map[windows.Part]uint64, error) {
-	overflow, err := c.overflow(c.span, s)
-	if err != nil || len(overflow) == 0 {
-		return nil, err
-	}
-	holes := make(map[windows.Part]uint64)
-	err = c.sketches(c.span, s, func(p windows.Part, table *sketches.CountMin, heap *sketches.TopK) error {
-		all := overflow[p]
-		if all == 0 {
-			return nil
-		}
-		most := all
-		if s.Dimension == "" && table != nil { // the heap is about the items as such
-			most = min(all, uint64(heap.Min()))
-		}
-		c.outside += most
-		c.holes += most
-		holes[p] = most
-		for _, e := range heap.Sorted() {
-			n := all
-			if table != nil {
-				n = min(all, uint64(table.Estimate(windows.SketchKey(c.hasher, s, e.Hash))))
-			}
-			i, err := c.ofName(e.Name)
-			if err != nil {
-				return err
-			}
-			x := &c.candidates[i]
-			x.listed.high += n
-			x.covered += most
-		}
-		return nil
-	})
-	return holes, err
-}
-
-// frozenRows adds what is not in the store: all of it, or the highest, where keep
-// is not 0.
-func (c *contest) frozenRows(s windows.Series, loose bool, holes map[windows.Part]uint64, keep int) error {
-	type item struct {
-		name       string
-		n, covered uint64
-	}
-	sums := make(map[string]item)
-	for _, f := range c.live {
-		fs := f.series[s]
-		if fs == nil || !c.span.Contains(f.part.Start) {
-			continue
-		}
-		for name, r := range fs.rows {
-			if name == "" {
-				continue // the site
-			}
-			x := sums[name]
-			sums[name] = item{name, x.n + c.measure(r.Events, r.Reached), x.covered + holes[f.part]}
-		}
-	}
-	items := make([]item, 0, len(sums))
-	for _, x := range sums {
-		items = append(items, x)
-	}
-	var most uint64
-	if keep > 0 && len(items) > keep {
-		slices.SortFunc(items, func(a, b item) int { return cmp.Compare(b.n, a.n) })
-		most = items[keep].n
-		items = items[:keep]
-	}
-	c.outside += most
-	for _, x := range items {
-		i, err := c.ofName(x.name)
-		if err != nil {
-			return err
-		}
-		c.add(i, x.n, loose, most+x.covered)
-	}
-	return nil
+	x.closed += closed
 }
 
 // ofID returns the index of an item's candidate.
 func (c *contest) ofID(id uint32) int {
-	i, ok := c.byID[id]
+	at, ok := c.byID.get(id)
 	if !ok {
-		i = len(c.candidates)
-		c.byID[id] = i
+		at = len(c.candidates)
+		c.byID.put(id, at)
 		c.candidates = append(c.candidates, candidate{id: id})
 	}
-	return i
+	return at
 }
 
 func (c *contest) ofName(name string) (int, error) {
@@ -350,11 +296,11 @@ func (c *contest) ofName(name string) (int, error) {
 	if id.stored {
 		return c.ofID(id.id), nil
 	}
-	i, ok := c.byName[name]
+	at, ok := c.byName[name]
 	if !ok {
-		i = len(c.candidates)
-		c.byName[name] = i
+		at = len(c.candidates)
+		c.byName[name] = at
 		c.candidates = append(c.candidates, candidate{name: name})
 	}
-	return i, nil
+	return at, nil
 }

@@ -192,7 +192,7 @@ func (v *view) name(id uint32) (string, error) {
 	}
 	name, err := v.snap.Name(id)
 	if err == nil {
-		v.names[id] = name
+		v.names[id], v.ids[name] = name, itemID{id, true}
 	}
 	return name, err
 }

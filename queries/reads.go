@@ -87,6 +87,7 @@ type Windows interface {
 type Live struct {
 	Windows Windows
 	// Watermark returns the least watermark of the partitions in Unix ms. It is nil
-	// for an import of history: then nothing is complete before its end.
+	// for an import of history: then nothing is complete before its end. MaxInt64 says
+	// that the log has never had a record: nothing waits for it.
 	Watermark func() int64
 }

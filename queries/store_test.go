@@ -34,7 +34,7 @@ func newOnDisk(tb testing.TB, keep store.Retention, maintainEach int) func(queri
 	return func(s queriestest.Setup, h sketches.Hasher) queriestest.Backing {
 		st, err := store.Open(store.Options{
 			Dir: tb.TempDir() + "/store", Create: true, KeyID: h.KeyID(), Partitions: s.Partitions, Keep: keep,
-			ViewTypes: s.ViewTypes, Dimensions: s.Dimensions, Logger: slog.New(slog.DiscardHandler),
+			ViewTypes: s.ViewTypes, Dimensions: s.Dimensions, Logger: slog.New(slog.DiscardHandler), CacheBytes: 1 << 30,
 		})
 		if err != nil {
 			tb.Fatal(err)

@@ -73,6 +73,7 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 // ranking is the question of who leads, while it is answered.
 type ranking struct {
 	*asking
+	groups []group // of items
 	by     By
 	limit  int
 	places []place // the limit highest of those whose numbers are known, the first first

@@ -104,7 +104,8 @@ func (v *view) look(live []Live, w wanted) bool {
 			v.unwritten = true
 		} else {
 			// Before the windows are read: what it has passed is all in them.
-			v.watched, v.watermark = true, min(v.watermark, l.Watermark())
+			v.watermark = min(v.watermark, l.Watermark())
+			v.watched = v.watermark != math.MaxInt64
 		}
 		for p := range l.Windows.Partitions() {
 			if !l.Windows.Read(p, v.snap.Position(l.Windows.Log(), p), func(c *windows.Content) { v.freeze(c, w) }) {

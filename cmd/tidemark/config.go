@@ -22,10 +22,14 @@ type Config struct {
 	Rules      string
 
 	Lateness          time.Duration
+	MaxLateness       time.Duration
 	MaxSkew           time.Duration
+	Idle              time.Duration
 	DedupEvents       int // look-back of event IDs, in records a partition
 	MaxItemsPerWindow int // slots a minute, over all partitions
 	WindowMemory      int // bytes of open windows, over all partitions
+
+	JournalRetention time.Duration
 
 	Retention struct{ Minute, Quarter, Hour, Day time.Duration }
 
@@ -76,6 +80,9 @@ func settings(c *Config) []setting {
 		{"partitions", "4", "how many parts the users are divided into; kept with the data", integer(&c.Partitions, 1, 256), oneValue},
 		{"rules", "none", "which events count: none is all that are events", oneOf(&c.Rules, "none"), oneValue},
 		{"lateness", "30s", "how long after its end a minute is still in time", duration(&c.Lateness, 0), oneValue},
+		{"max-lateness", "24h", "how long before its arrival an event may have happened", duration(&c.MaxLateness, 0), oneValue},
+		{"idle", "5s", "how long a partition without events waits before time alone closes its minutes", duration(&c.Idle, 0), oneValue},
+		{"journal-retention", "48h", "how long the journal keeps events that are in the store, to be counted again", duration(&c.JournalRetention, 0), oneValue},
 		{"max-skew", "1m", "how far an event's time may lie after its record's timestamp", duration(&c.MaxSkew, 0), oneValue},
 		{"dedup-events", "262144", "how many records of a partition an event ID is remembered for", integer(&c.DedupEvents, 8, 1<<30), oneValue},
 		{"max-items-per-window", "1000000", "items of a minute that are counted one by one; beyond, the answers say count-min", integer(&c.MaxItemsPerWindow, 16, 1<<30), oneValue},

@@ -129,7 +129,8 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	c.texts = nil
 	want := Config{
 		Data: "tidemark-data", Listen: "127.0.0.1:8080", ViewTypes: []string{"view"}, Partitions: 4, Rules: "none",
-		Lateness: 30 * time.Second, MaxSkew: time.Minute, DedupEvents: 1 << 18, MaxItemsPerWindow: 1_000_000, WindowMemory: 1 << 28,
+		Lateness: 30 * time.Second, MaxLateness: 24 * time.Hour, MaxSkew: time.Minute, Idle: 5 * time.Second, JournalRetention: 48 * time.Hour,
+		DedupEvents: 1 << 18, MaxItemsPerWindow: 1_000_000, WindowMemory: 1 << 28,
 	}
 	const day = 24 * time.Hour
 	want.Retention.Minute, want.Retention.Quarter, want.Retention.Hour, want.Retention.Day = 48*time.Hour, 35*day, 400*day, forever

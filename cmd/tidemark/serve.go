@@ -7,19 +7,25 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"tidemark/web"
+	"tidemark/windows"
+	"tidemark/windows/journal"
 )
 
-// newServe returns the command that answers over HTTP.
+// newServe returns the command that takes events and answers over HTTP.
 func newServe(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer questions over HTTP",
+		Short: "Take events and answer questions over HTTP",
 		Args:  withArgs(0, 0, "serve takes no arguments"),
 	}
-	addSettings(cmd, "data", "hash-key-file", "listen", "open")
+	addSettings(cmd, "data", "hash-key-file", "listen", "open", "view-types", "dimensions", "partitions", "rules", "lateness",
+		"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
+		"retention.minute", "retention.quarter", "retention.hour", "retention.day")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
@@ -33,28 +39,39 @@ func newServe(env environment) *cobra.Command {
 	return cmd
 }
 
-// serve answers from the data folder until ctx ends.
+// metrics are those of the parts of a server.
+type metrics struct {
+	registry *prometheus.Registry
+	journal  *journal.Metrics
+	windows  *windows.Metrics
+	web      *web.Metrics
+}
+
+func newMetrics(logger *slog.Logger) metrics {
+	r := prometheus.NewRegistry()
+	return metrics{r, journal.NewMetrics(r), windows.NewMetrics(r, logger), web.NewMetrics(r)}
+}
+
+// serve takes events into the data folder, and answers from it, until ctx ends.
 func serve(ctx context.Context, c *Config, logger *slog.Logger) (err error) {
-	s, err := openForReading(c, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }() // once no handler reads any more
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
 	}
+	m := newMetrics(logger)
+	l, err := openLive(ctx, c, m, logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, l.close()) }() // once no handler uses it any more
 	handler := web.New(web.Config{
-		Questions: newAnswers(s),
-		Ready: func(context.Context) error {
-			n, err := s.Snapshot()
-			if err != nil {
-				return err
-			}
-			return n.Close()
-		},
-		Logger: logger,
+		Questions: newAnswers(l.store, l),
+		Ready:     l.ready,
+		Events:    l,
+		Metrics:   promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
+		Requests:  m.web,
+		Logger:    logger,
 	})
 	logger.InfoContext(ctx, "serving", "url", "http://"+listener.Addr().String(), "data", c.Data)
 	err = web.Serve(ctx, listener, handler, logger)

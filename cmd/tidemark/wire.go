@@ -6,9 +6,11 @@ package main
 //
 //	files ─> ingest ──────────> windows.Engine         HTTP, or a question to the folder
 //	         decodes, numbers   judges, counts, cuts              │        ^
-//	                                 │ seals                      v        │
-//	                                 v                        web, then queries.Engine
-//	                            store.Store <─────── by pull ──────────────┘
+//	            ^                    │ seals                      v        │
+//	            │                    v                        web, then queries.Engine
+//	         journal            store.Store <─────── by pull ─────┼────────┘
+//	            ^                                                 │
+//	            └───────────── ingest.Accepter <──────────────────┘ events
 //
 // What hands on is made after what it hands to, and ended before it.
 
@@ -83,10 +85,11 @@ func open(c *Config, o store.Options, key sketches.Key, logger *slog.Logger) (op
 	return opened{s, sketches.NewHasher(key)}, nil
 }
 
-// newAnswers returns what answers questions from a store.
-func newAnswers(s opened) *queries.Engine {
+// newAnswers returns what answers questions from a store, and where it is not nil from
+// what a journal has that is not in the store yet.
+func newAnswers(s opened, l *live) *queries.Engine {
 	meta := s.Meta()
-	return queries.New(queries.Config{
+	c := queries.Config{
 		Snapshot: func() (queries.Snapshot, error) {
 			n, err := s.Snapshot()
 			if err != nil {
@@ -97,7 +100,12 @@ func newAnswers(s opened) *queries.Engine {
 		Hasher:     s.hasher,
 		ViewTypes:  meta.ViewTypes,
 		Dimensions: meta.Dimensions,
-	})
+	}
+	if l != nil {
+		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark}}
+		c.Settling = l.settling()
+	}
+	return queries.New(c)
 }
 
 // snapshot is the store's, with its logs as queries knows them.

@@ -231,6 +231,7 @@ func (g *group) receive(body Body) error {
 var (
 	errBody     = fmt.Errorf("%w: a body may have %d MiB as it is sent", ErrLimit, MaxBody>>20)
 	errUnpacked = fmt.Errorf("%w: a body may have %d MiB unpacked", ErrLimit, MaxUnpacked>>20)
+	errBlanks   = fmt.Errorf("%w: a body may have %d blank lines", ErrLimit, MaxBodyEvents)
 	errEvents   = fmt.Errorf("%w: a body may have %d events", ErrLimit, MaxBodyEvents)
 )
 
@@ -297,7 +298,7 @@ func (in *intake) records(ctx context.Context, g *group, form Form) error {
 	}
 	c := in.chunk
 	in.line = 1 + lineEnds(c.buf[:c.pos])
-	for {
+	for blanks := 0; ; {
 		from := c.pos
 		p := in.next(f)
 		switch p.found {
@@ -317,6 +318,9 @@ func (in *intake) records(ctx context.Context, g *group, form Form) error {
 				return nil
 			}
 		default:
+			if blanks++; blanks > MaxBodyEvents { // they pack well, and each takes time
+				return errBlanks
+			}
 		}
 		in.line += lineEnds(c.buf[from:p.next])
 		c.pos, c.arena = p.next, c.arena[:0] // a payload is a copy

@@ -205,12 +205,13 @@ func TestLimitsOfABody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blanks := bytes.Repeat([]byte("\n"), 1<<20)
+	line := append(bytes.Repeat([]byte("x"), 1<<20-1), '\n')
 	for range MaxUnpacked>>20 + 1 {
-		z.Write(blanks)
+		z.Write(line)
 	}
 	z.Close()
-	refused("a bomb", body(AnyForm, bomb.Bytes()), errUnpacked)
+	refused("a bomb", body(NDJSON, bomb.Bytes()), errUnpacked)
+	refused("blank lines", body(AnyForm, gzipped(bytes.Repeat([]byte(" \n"), MaxUnpacked/16))), errBlanks)
 	refused("too many events", body(NDJSON, bytes.Repeat([]byte("{}\n"), MaxBodyEvents+1)), errEvents)
 	refused("a body that breaks off", Body{Reader: io.MultiReader(strings.NewReader(`{"item":"a"}`), iotest.ErrReader(io.ErrUnexpectedEOF)), Size: 100}, ErrUnreadable)
 	if j.groups != 0 {

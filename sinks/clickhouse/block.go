@@ -94,7 +94,7 @@ type viewerBuffers struct {
 	key       keyBuffers
 	dense     numbers[uint8]
 	tokens    tokenLists
-	registers registerLists
+	registers registerMaps
 }
 
 func (b *viewerBuffers) add(start windows.Minute, k key, v *viewers) {

@@ -143,22 +143,24 @@ func (l *tokenLists) moveTo(c chcolumn.Interface) error {
 	return err
 }
 
-// registerLists is a column Tuple(Array(UInt16), Array(UInt8)).
-type registerLists struct{ indexes, ranks lists }
-
-func (l *registerLists) add(registers []register) {
-	for _, r := range registers {
-		l.indexes.all = binary.LittleEndian.AppendUint16(l.indexes.all, r.index())
-		l.ranks.all = append(l.ranks.all, r.rank())
-	}
-	l.indexes.end(len(registers))
-	l.ranks.end(len(registers))
+// registerMaps is a column Map(UInt16, UInt8).
+type registerMaps struct {
+	indexes lists
+	ranks   []byte
 }
 
-func (l *registerLists) moveTo(c chcolumn.Interface) error {
-	err := decode(c, l.indexes.rows, l.indexes.ends, l.indexes.all, l.ranks.ends, l.ranks.all)
-	l.indexes.reset()
-	l.ranks.reset()
+func (m *registerMaps) add(registers []register) {
+	for _, r := range registers {
+		m.indexes.all = binary.LittleEndian.AppendUint16(m.indexes.all, r.index())
+		m.ranks = append(m.ranks, r.rank())
+	}
+	m.indexes.end(len(registers))
+}
+
+func (m *registerMaps) moveTo(c chcolumn.Interface) error {
+	err := decode(c, m.indexes.rows, m.indexes.ends, m.indexes.all, m.ranks)
+	m.indexes.reset()
+	m.ranks = m.ranks[:0]
 	return err
 }
 

@@ -85,6 +85,7 @@ func connect(o Options, open *conns) (driver.Conn, error) {
 		Settings: ch.Settings{
 			"async_insert":       0, // what is acknowledged is there
 			"insert_deduplicate": 0, // what was dropped, and is delivered again, is there again
+			"optimize_on_insert": 0, // rows have been united where they can be; merges do the rest
 		},
 		DialContext: func(ctx context.Context, addr string) (net.Conn, error) {
 			d := net.Dialer{Timeout: dialTimeout}

@@ -272,11 +272,11 @@ WITH (SELECT sum(reached) FROM {{.}}.item_minutes_exact
         AND (kind = 'item' AND item = {item:String} OR {kind:String} = 'site')
         AND minute >= {since:DateTime('UTC')} AND minute < {until:DateTime('UTC')}) AS reached,
     tidemark_union(dense, tokens, registers) AS seen
-SELECT tidemark_viewers(seen, reached) AS viewers, tidemark_viewers_low(seen, reached) AS low, tidemark_viewers_high(seen, reached) AS high
+SELECT number.1 AS viewers, number.2 AS low, number.3 AS high FROM (SELECT tidemark_number(seen, reached) AS number
 FROM {{.}}.item_viewers
 WHERE type = {type:String} AND dimension = {dimension:String} AND value = {value:String} AND rest = {rest:String}
   AND kind = {kind:String} AND item = {item:String}
-  AND tidemark_covers(level, start, {since:DateTime('UTC')}, {until:DateTime('UTC')})`
+  AND tidemark_covers(level, start, {since:DateTime('UTC')}, {until:DateTime('UTC')}))`
 
 type sqlNumber struct {
 	Value uint64 `ch:"viewers"`

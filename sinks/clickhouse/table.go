@@ -24,7 +24,7 @@ const (
 	typeDense   = "SimpleAggregateFunction(max, UInt8)"
 	typeAll     = "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32))"
 	typeSome    = "SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32))"
-	typeHighest = "SimpleAggregateFunction(maxMap, Tuple(Array(UInt16), Array(UInt8)))"
+	typeHighest = "SimpleAggregateFunction(maxMap, Map(UInt16, UInt8))"
 	typeText    = "SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))"
 )
 

@@ -6,8 +6,9 @@
 -- An acknowledged insert must outlast a power cut (fsync): what it came from may be
 -- gone from the log by then.
 --
--- In sort keys the minute stands as a number, so that a condition on the minute is
--- one on the day, which the key begins with.
+-- Keys begin with the week: what is asked of some days reads only their weeks, and
+-- what is asked of an item reads one place a week. Further back in a key the minute
+-- stands as a number, so that a condition on the minute is one on the week.
 
 CREATE TABLE IF NOT EXISTS {{.}}.item_minutes (
     minute    DateTime('UTC') COMMENT 'event time, start of the minute' CODEC(Delta, ZSTD(1)),
@@ -25,8 +26,8 @@ CREATE TABLE IF NOT EXISTS {{.}}.item_minutes (
     offset    Int64 COMMENT 'S of the seal: it holds records before this offset' CODEC(Delta, ZSTD(1))
 ) ENGINE = ReplacingMergeTree(events)
 PARTITION BY toYYYYMM(minute)
-ORDER BY (toDate(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, floor, offset)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1;
+ORDER BY (toMonday(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, floor, offset)
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 2048;
 
 -- Who came, in two forms (DESIGN: a union is idempotent, so these rows may be merged
 -- in the background). Up to 1,024 different viewers they are tokens, one each; beyond,
@@ -35,6 +36,7 @@ SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts =
 -- Parts of one minute that have tokens have few of them, so all of a minute are kept.
 
 CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_minutes (
+    level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2) DEFAULT 'minute' COMMENT 'so that a condition on it rules out this table',
     start     DateTime('UTC') CODEC(Delta, ZSTD(1)),
     type      LowCardinality(String),
     dimension LowCardinality(String),
@@ -44,10 +46,10 @@ CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_minutes (
     item      String CODEC(ZSTD(1)),
     dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
     tokens    SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32)) CODEC(T64, ZSTD(1)),
-    registers SimpleAggregateFunction(maxMap, Tuple(Array(UInt16), Array(UInt8))) CODEC(T64, ZSTD(1))
+    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) CODEC(T64, ZSTD(1))
 ) ENGINE = AggregatingMergeTree
 PARTITION BY toYYYYMM(start)
-ORDER BY (toDate(start), type, dimension, value, rest, kind, item, toUnixTimestamp(start))
+ORDER BY (level, toDate(start), type, dimension, value, rest, kind, item, toUnixTimestamp(start))
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 1024;
 
 -- Hours and days have the registers of their tokens beside them: merging stops at
@@ -64,11 +66,11 @@ CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_rolled (
     item      String CODEC(ZSTD(1)),
     dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
     tokens    SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32)) CODEC(T64, ZSTD(1)),
-    registers SimpleAggregateFunction(maxMap, Tuple(Array(UInt16), Array(UInt8))) CODEC(T64, ZSTD(1))
+    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) CODEC(T64, ZSTD(1))
 ) ENGINE = AggregatingMergeTree
 PARTITION BY toYYYYMM(start)
 ORDER BY (level, type, dimension, value, rest, kind, item, start)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 1024;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 256;
 
 -- The latest that was said of an item: of two texts the one with the higher (event
 -- time, then bytes).

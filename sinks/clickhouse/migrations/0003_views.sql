@@ -42,9 +42,9 @@ GROUP BY item;
 
 -- Minutes, hours and days alike.
 CREATE OR REPLACE VIEW {{.}}.item_viewers AS
-SELECT CAST('minute', 'Enum8(\'minute\' = 0, \'hour\' = 1, \'day\' = 2)') AS level,
-    start, type, dimension, value, rest, kind, item, dense, tokens,
-    (arrayConcat(registers.1, tidemark_registers(tokens).1), arrayConcat(registers.2, tidemark_registers(tokens).2)) AS registers
+SELECT level, start, type, dimension, value, rest, kind, item, dense, tokens,
+    CAST((arrayConcat(mapKeys(registers), mapKeys(tidemark_registers(tokens))),
+          arrayConcat(mapValues(registers), mapValues(tidemark_registers(tokens)))), 'Map(UInt16, UInt8)') AS registers
 FROM {{.}}.item_viewers_minutes
 UNION ALL
 SELECT level, start, type, dimension, value, rest, kind, item, dense, tokens, registers

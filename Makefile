@@ -39,7 +39,7 @@ test: lint arch fuzz ## everything that must hold: linters, rules of the reposit
 .PHONY: lint
 lint: $(GOLANGCI) ## the linters, formatting and dead code
 	@go mod tidy -diff
-	@$(GOLANGCI) run
+	@$(GOLANGCI) run --allow-parallel-runners
 	@$(GOLANGCI) fmt --diff
 	@go fix -diff ./...
 	@dead=$$($(TOOL) deadcode -test ./...); if [ -n "$$dead" ]; then echo "code that nothing reaches:"; echo "$$dead"; exit 1; fi

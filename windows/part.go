@@ -1,5 +1,7 @@
 package windows
 
+import "time"
+
 // Level is a size of time that the store keeps summaries of: an index into its
 // policy table. LevelMinute is what seals write; the others are made by roll-ups.
 type Level uint8
@@ -18,6 +20,14 @@ type Part struct {
 type Stretch struct {
 	Level Level
 	Range
+}
+
+// Kept is what is kept of a level.
+type Kept struct {
+	Level Level
+	Size  Minute        // of its periods; 0: one without end
+	From  Minute        // nothing before it is kept; 0: nothing was ever removed
+	For   time.Duration // it is removed when it is older; 0: never
 }
 
 // TopList is the items with the highest counts of one series in one part. Its

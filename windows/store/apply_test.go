@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -144,6 +145,7 @@ func check(rt *rapid.T, t *testing.T, s *Store, seals []*windows.Seal) {
 		rt.Fatal(diff)
 	}
 	checkRows(rt, n, seals)
+	checkRowsOf(rt, n)
 	checkLists(rt, n)
 	checkOutcomes(rt, n, seals)
 	checkSketches(rt, n, seals)
@@ -184,6 +186,42 @@ func checkRows(rt *rapid.T, n *Snapshot, seals []*windows.Seal) {
 	}
 	if err := n.Rows(allTime, windows.Series{Type: "never"}, windows.Site, 0, func(windows.Part, windows.Row) error { return errors.New("a row") }); err != nil {
 		rt.Fatal(err)
+	}
+}
+
+// checkRowsOf holds many items at once against each on its own.
+func checkRowsOf(rt *rapid.T, n *Snapshot) {
+	type found struct {
+		p           windows.Part
+		i           int
+		events      uint64
+		tokens, reg int
+	}
+	items := rapid.SliceOfDistinct(rapid.Uint32Range(firstItem, 14), func(x uint32) uint32 { return x }).Draw(rt, "items")
+	slices.Sort(items)
+	for _, s := range n.Series() {
+		var want, got []found
+		for i, item := range items {
+			if err := n.Rows(allTime, s, windows.Item, item, func(p windows.Part, r windows.Row) error {
+				want = append(want, found{p, i, r.Events, len(r.Tokens), len(r.Registers)})
+				return nil
+			}); err != nil {
+				rt.Fatal(err)
+			}
+		}
+		if err := n.RowsOf(allTime, s, items, func(i int, p windows.Part, r windows.Row) error {
+			got = append(got, found{p, i, r.Events, len(r.Tokens), len(r.Registers)})
+			return nil
+		}); err != nil {
+			rt.Fatal(err)
+		}
+		compare := func(a, b found) int {
+			return cmp.Or(cmp.Compare(a.p.Start, b.p.Start), cmp.Compare(a.p.ID, b.p.ID), cmp.Compare(a.i, b.i))
+		}
+		slices.SortFunc(want, compare)
+		if !slices.Equal(got, want) {
+			rt.Fatalf("%+v, items %v: %v, want %v", s, items, got, want)
+		}
 	}
 }
 

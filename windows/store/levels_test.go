@@ -370,6 +370,9 @@ func TestRetentionTakesSmallPeriodsAndNoNumber(t *testing.T) {
 		n := snapshot(t, s)
 		for l := range levelEver {
 			floor := n.ladder.floor[l]
+			if kept := n.Kept()[l]; kept.From != floor || kept.Size != policy[l].size || kept.For != o.Keep.levels()[l] {
+				t.Errorf("level %s: kept %+v", policy[l].name, kept)
+			}
 			if floor == 0 {
 				t.Errorf("nothing of level %s was removed", policy[l].name)
 			}

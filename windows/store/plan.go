@@ -134,6 +134,16 @@ func (n *Snapshot) Plan(edges []windows.Minute) (steps []windows.Stretch, gone [
 	return slices.DeleteFunc(steps, func(s windows.Stretch) bool { return !n.catalogue.any(s.Level, s.Range) }), gone
 }
 
+// Kept returns what is kept of each level, from the smallest.
+func (n *Snapshot) Kept() []windows.Kept {
+	keep := n.store.opts.Keep.levels()
+	out := make([]windows.Kept, levelCount)
+	for l := range out {
+		out[l] = windows.Kept{Level: windows.Level(l), Size: policy[l].size, From: n.ladder.floor[l], For: keep[l]}
+	}
+	return out
+}
+
 // share returns a copy that later changes leave alone.
 func (l *ladder) share() ladder {
 	out := *l

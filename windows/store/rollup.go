@@ -334,7 +334,7 @@ func (r *partReader) fill() error {
 		}
 		block, err = r.snap.next(r.part)
 	}
-	at, err := parseBlockKey(r.snap.iter.Key())
+	at, err := parseBlockKey(r.snap.cursor.key())
 	r.next = at.row + 1
 	return err
 }
@@ -344,13 +344,13 @@ func (n *Snapshot) overflowedTypes(p windows.Part) (types []uint32, err error) {
 	if _, err := n.seek(p, makeRowKey(seriesHeap, 0)); err != nil {
 		return nil, err
 	}
-	for n.iter.Valid() && sharesPart(n.iter.Key(), n.key) {
-		at, err := parseBlockKey(n.iter.Key())
+	for n.cursor.valid() && sharesPart(n.cursor.key(), n.key) {
+		at, err := parseBlockKey(n.cursor.key())
 		if err != nil {
 			return nil, err
 		}
 		types = append(types, at.row.item())
-		n.iter.Next()
+		n.cursor.next()
 	}
-	return types, readError(n.iter.Error())
+	return types, n.cursor.err()
 }

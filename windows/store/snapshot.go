@@ -17,7 +17,7 @@ import (
 type Snapshot struct {
 	store     *Store
 	pebble    *pebble.Snapshot
-	iter      *pebble.Iterator // over all blocks; made when it is first needed
+	cursor    *cursor // made when it is first needed
 	catalogue catalogue
 	ladder    ladder
 	logs      []*logState
@@ -62,8 +62,8 @@ func (n *Snapshot) Close() error {
 		return nil
 	}
 	var err error
-	if n.iter != nil {
-		err = n.iter.Close()
+	if n.cursor != nil {
+		err = n.cursor.iter.Close()
 	}
 	if cerr := n.pebble.Close(); err == nil {
 		err = cerr
@@ -228,6 +228,61 @@ func (n *Snapshot) find(p windows.Part, want rowKey, yield func(windows.Part, wi
 		return err
 	}
 	return yield(p, row)
+}
+
+// RowsOf is Rows of many items in one pass: their numbers ascend, and yield is told
+// which of them the row is of. It goes through each part once, from block to block.
+func (n *Snapshot) RowsOf(at windows.Stretch, s windows.Series, items []uint32, yield func(i int, p windows.Part, row windows.Row) error) error {
+	series, err := n.seriesID(s)
+	if err != nil || series == 0 || len(items) == 0 {
+		return err
+	}
+	if items[0] < firstItem {
+		return fmt.Errorf("rows of items: %d is no item's number", items[0])
+	}
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
+		err = n.findAll(p, series, items, yield)
+		return err == nil
+	})
+	return err
+}
+
+// findAll yields the rows of some items of a series in one part.
+func (n *Snapshot) findAll(p windows.Part, series uint32, items []uint32, yield func(i int, p windows.Part, row windows.Row) error) error {
+	for i := 0; i < len(items); {
+		block, err := n.seek(p, makeRowKey(series, items[i]))
+		if err != nil || block == nil {
+			return err
+		}
+		b := newBlockReader(block)
+		r := &n.record
+		for i < len(items) {
+			ok, err := b.next(r)
+			if err != nil {
+				return n.damaged(err)
+			}
+			if !ok {
+				if !n.endsAt(r.key) {
+					return n.damaged(errBlock)
+				}
+				break
+			}
+			for i < len(items) && makeRowKey(series, items[i]) < r.key {
+				i++ // not in this part
+			}
+			if i < len(items) && makeRowKey(series, items[i]) == r.key {
+				row, err := n.show(r)
+				if err != nil {
+					return err
+				}
+				if err := yield(i, p, row); err != nil {
+					return err
+				}
+				i++
+			}
+		}
+	}
+	return nil
 }
 
 // Scan yields all rows of a series, part by part, ascending by kind and item; item
@@ -420,18 +475,18 @@ func (n *Snapshot) show(r *record) (windows.Row, error) {
 	return row, nil
 }
 
-// seek moves the iterator to the block of a part that holds a row, if the part has
+// seek moves the cursor to the block of a part that holds a row, if the part has
 // it, and returns the block; nil if all rows of the part are before it.
 func (n *Snapshot) seek(p windows.Part, row rowKey) ([]byte, error) {
-	if n.iter == nil {
-		it, err := n.pebble.NewIter(&pebble.IterOptions{LowerBound: []byte{0}, UpperBound: []byte{levelCount}})
+	if n.cursor == nil {
+		c, err := openCursor(n.pebble)
 		if err != nil {
 			return nil, err
 		}
-		n.iter = it
+		n.cursor = c
 	}
 	n.key = keyOf(p, row).append(n.key[:0])
-	n.iter.SeekGE(n.key)
+	n.cursor.seek(n.key)
 	return n.block(n.key)
 }
 
@@ -447,17 +502,17 @@ func keyOf(p windows.Part, row rowKey) blockKey {
 // next moves on to the next block of the part.
 func (n *Snapshot) next(p windows.Part) ([]byte, error) {
 	n.key = keyOf(p, 0).append(n.key[:0])
-	n.iter.Next()
+	n.cursor.next()
 	return n.block(n.key)
 }
 
-// block returns the value at the iterator if it is a block of the key's part.
+// block returns the value at the cursor if it is a block of the key's part.
 func (n *Snapshot) block(key []byte) ([]byte, error) {
 	value, err := n.current(key)
 	if value == nil || err != nil {
 		return nil, err
 	}
-	at, err := parseBlockKey(n.iter.Key())
+	at, err := parseBlockKey(n.cursor.key())
 	if err != nil || at.row.series() > lastSeries {
 		return nil, err
 	}
@@ -469,35 +524,35 @@ func (n *Snapshot) value(p windows.Part, row rowKey) ([]byte, error) {
 	if _, err := n.seek(p, row); err != nil {
 		return nil, err
 	}
-	if !n.iter.Valid() || string(n.iter.Key()) != string(n.key) {
+	if !n.cursor.valid() || string(n.cursor.key()) != string(n.key) {
 		return nil, nil
 	}
 	return n.current(n.key)
 }
 
-// endsAt reports whether the key at the iterator is that of a block with this last row.
+// endsAt reports whether the key at the cursor is that of a block with this last row.
 func (n *Snapshot) endsAt(last rowKey) bool {
-	at, err := parseBlockKey(n.iter.Key())
+	at, err := parseBlockKey(n.cursor.key())
 	return err == nil && at.row == last
 }
 
-// current returns the value at the iterator if it is of the key's part and start.
+// current returns the value at the cursor if it is of the key's part and start.
 func (n *Snapshot) current(key []byte) ([]byte, error) {
-	if !n.iter.Valid() {
-		return nil, readError(n.iter.Error())
+	if !n.cursor.valid() {
+		return nil, n.cursor.err()
 	}
-	if !sharesPart(n.iter.Key(), key) {
+	if !sharesPart(n.cursor.key(), key) {
 		return nil, nil
 	}
-	value, err := n.iter.ValueAndErr()
+	value, err := n.cursor.value()
 	if err == nil && len(value) == 0 {
 		return nil, n.damaged(errors.New("empty"))
 	}
-	return value, readError(err)
+	return value, err
 }
 
-// damaged is the error for the value at the iterator.
-func (n *Snapshot) damaged(err error) error { return damaged(n.iter.Key(), "%v", err) }
+// damaged is the error for the value at the cursor.
+func (n *Snapshot) damaged(err error) error { return damaged(n.cursor.key(), "%v", err) }
 
 // readError says what an error of reading means.
 func readError(err error) error {

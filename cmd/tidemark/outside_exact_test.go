@@ -29,7 +29,7 @@ func TestEverySetIsExact(t *testing.T) {
 			events := set.Events(t)
 			o := windowstest.NewOracle(events)
 			data := newFolder(t)
-			out := data.replay(t, "--rules=none", "--retention.minute=forever", viewTypes(o), set.Path)
+			out := data.replay(t, "--rules=none", viewTypes(o), set.Path)
 			out.checkSum(t, len(events))
 			if out.counted() != uint64(len(events)) {
 				t.Errorf("of %d events count %d: %v", len(events), out.counted(), out.Outcomes)

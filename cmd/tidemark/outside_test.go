@@ -141,9 +141,14 @@ func newFolder(t *testing.T) folder {
 	return f
 }
 
-// args are the flags that name it.
+// args are the flags that name it. Imports and servers keep every minute: what
+// retention does is tested elsewhere.
 func (f folder) args(args ...string) []string {
-	return append(slices.Clone(args), "--data", f.dir, "--hash-key-file", f.key)
+	all := append(slices.Clone(args), "--data", f.dir, "--hash-key-file", f.key)
+	if args[0] == "replay" || args[0] == "serve" {
+		all = append(all, "--retention.minute=forever", "--retention.quarter=forever", "--retention.hour=forever")
+	}
+	return all
 }
 
 // replay imports files and returns the outcomes.

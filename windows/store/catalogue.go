@@ -130,6 +130,24 @@ func (c *catalogue) remove(l windows.Level, start windows.Minute, part uint32) {
 	}
 }
 
+// cut takes away all starts before floor.
+func (c *catalogue) cut(l windows.Level, floor windows.Minute) {
+	pages := c.own(l)
+	e := makeEntry(floor, 0, 0)
+	for len(pages) > 0 {
+		if last := pages[0].entries; last[len(last)-1] >= e {
+			break
+		}
+		pages = pages[1:]
+	}
+	if len(pages) > 0 && pages[0].entries[0] < e {
+		p := c.ownPage(pages, 0)
+		at, _ := slices.BinarySearch(p.entries, e)
+		p.entries = p.entries[at:]
+	}
+	c.levels[l] = pages
+}
+
 // each calls yield for the parts of all starts in the range, ascending, until it
 // returns false.
 func (c *catalogue) each(l windows.Level, r windows.Range, yield func(e entry) bool) {

@@ -36,7 +36,7 @@ func TestCatalogueIsAMapThatCanBeShared(t *testing.T) {
 		}
 		base := windows.Minute(rapid.IntRange(0, 70_000_000).Draw(t, "base"))
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1: // a run, so that pages fill
 				start := base + windows.Minute(rapid.IntRange(0, 3000).Draw(t, "start"))
 				number := uint32(rapid.IntRange(1, 3).Draw(t, "part"))
@@ -55,6 +55,14 @@ func TestCatalogueIsAMapThatCanBeShared(t *testing.T) {
 				}
 				c.remove(levelHour, base+99_999, 7) // never there
 			case 3:
+				floor := base + windows.Minute(rapid.IntRange(0, 4000).Draw(t, "floor"))
+				c.cut(levelHour, floor)
+				for e := range model {
+					if e.start() < floor {
+						delete(model, e)
+					}
+				}
+			case 4:
 				copies = append(copies, shared{c.share(), sorted()})
 			}
 		}

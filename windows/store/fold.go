@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -97,19 +99,18 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 	out := newOutput(s)
 	defer out.abandon()
 	r := newRoller(s, n, out)
-	old := make(parts)
+	var old []entry
 	for _, start := range starts {
 		within := windows.Range{From: start, To: start + 1}
 		if l == levelEver {
 			within = n.ladder.ever
 		}
-		parts := n.older(l, within, number)
 		from := blockKey{level: l, start: start}.append(nil)
 		to := blockKey{level: l, start: start, part: number}.append(nil)
 		if err := out.deleteRange(from, to); err != nil {
 			return err
 		}
-		info, err := r.merge(ctx, blockKey{level: l, start: start, part: number}, parts)
+		info, err := r.merge(ctx, blockKey{level: l, start: start, part: number}, n.older(l, within, number))
 		if err != nil {
 			return err
 		}
@@ -117,15 +118,15 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 			if e.part() >= number {
 				return true
 			}
+			old = append(old, e)
 			if k := len(p.starts[l]); k == 0 || p.starts[l][k-1].start != e.start() {
 				p.starts[l] = append(p.starts[l], presence{e.start(), info})
 			}
-			old.add(e.part(), l, e.start())
 			return true
 		})
 	}
 	s.step("fold.merged")
-	changes, err := s.without(old)
+	changes, err := s.without(l, old)
 	if err != nil {
 		return err
 	}
@@ -137,42 +138,38 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 		return err
 	}
 	s.step("fold.committed")
-	s.leaveLocked(old)
+	for _, e := range old {
+		s.catalogue.remove(l, e.start(), e.part())
+		s.ladder.rolled.remove(l, e.start(), e.part())
+	}
 	s.enterLocked(p)
 	return nil
 }
 
-// parts is what is taken away from parts, by their numbers.
-type parts map[uint32]map[period]bool
-
-func (o parts) add(number uint32, l windows.Level, start windows.Minute) {
-	if o[number] == nil {
-		o[number] = make(map[period]bool)
-	}
-	o[number][period{l, start}] = true
-}
-
-// without returns the changes of the catalogue's rows that take something away. A
-// row that has no starts left goes, but for that of the newest seal of a partition,
-// which the position is held against.
-func (s *Store) without(old parts) ([]rowChange, error) {
+// without returns the changes of the catalogue's rows that take starts of a level
+// away from parts. A row that has no starts left goes, but for that of the newest
+// seal of a partition, which the position is held against.
+func (s *Store) without(l windows.Level, old []entry) ([]rowChange, error) {
+	slices.SortFunc(old, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(a.part(), b.part()), cmp.Compare(a.start(), b.start()))
+	})
 	var changes []rowChange
-	for number, gone := range old {
-		key := partKey(number)
-		p, err := s.readPart(key)
+	for len(old) > 0 {
+		n := 1
+		for n < len(old) && old[n].part() == old[0].part() {
+			n++
+		}
+		gone := old[:n]
+		old = old[n:]
+		c := rowChange{key: partKey(gone[0].part())}
+		p, err := s.readPart(c.key)
 		if err != nil {
 			return nil, err
 		}
-		for l := range p.starts {
-			kept := p.starts[l][:0]
-			for _, at := range p.starts[l] {
-				if !gone[period{windows.Level(l), at.start}] {
-					kept = append(kept, at)
-				}
-			}
-			p.starts[l] = kept
-		}
-		c := rowChange{key: key}
+		p.starts[l] = slices.DeleteFunc(p.starts[l], func(at presence) bool {
+			_, found := slices.BinarySearchFunc(gone, at.start, func(e entry, start windows.Minute) int { return cmp.Compare(e.start(), start) })
+			return found
+		})
 		if !p.empty() || s.isNewest(p) {
 			c.value = p.append(nil)
 		}
@@ -202,14 +199,4 @@ func (s *Store) isNewest(p *part) bool {
 	defer s.mu.RUnlock()
 	l := s.roster.find(p.seal.Log)
 	return l != nil && l.positions[p.seal.Partition].part == p.number
-}
-
-// leaveLocked takes what is gone out of what readers see. gate and mu must be held.
-func (s *Store) leaveLocked(old parts) {
-	for number, gone := range old {
-		for p := range gone {
-			s.catalogue.remove(p.level, p.start, number)
-			s.ladder.rolled.remove(p.level, p.start, number)
-		}
-	}
 }

@@ -58,8 +58,8 @@ func (w *partWriter) book(key rowKey, events, reached uint64, short bool) {
 }
 
 func (w *partWriter) endSeries() {
-	if list, long := w.top.finish(); long {
-		w.text = appendTopList(w.text, list)
+	if w.top.long() {
+		w.text = appendTopList(w.text, w.top.finish())
 		w.lists = append(w.lists, storedList{series: w.series, end: len(w.text)})
 	}
 	w.top.reset()

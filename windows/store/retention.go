@@ -79,14 +79,14 @@ func (s *Store) removeUpTo(ctx context.Context, l windows.Level, to windows.Minu
 func (s *Store) moveFloor(l windows.Level, r windows.Range) error {
 	s.gate.Lock() // a seal must not be on its way to what is removed
 	defer s.gate.Unlock()
-	old := make(parts)
+	var old []entry
 	s.mu.RLock()
 	s.catalogue.each(l, r, func(e entry) bool {
-		old.add(e.part(), l, e.start())
+		old = append(old, e)
 		return true
 	})
 	s.mu.RUnlock()
-	changes, err := s.without(old)
+	changes, err := s.without(l, old)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,8 @@ func (s *Store) moveFloor(l windows.Level, r windows.Range) error {
 	s.step("retain.committed")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaveLocked(old)
+	s.catalogue.cut(l, r.To)
+	s.ladder.rolled.cut(l, r.To)
 	s.ladder.floor[l] = r.To
 	return nil
 }

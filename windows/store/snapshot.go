@@ -380,7 +380,7 @@ func (n *Snapshot) readList(p windows.Part, series uint32) (any bool, err error)
 	if err != nil {
 		return false, err
 	}
-	list, _ := n.top.finish()
+	list := n.top.finish()
 	list.show(&n.list)
 	return len(list.items) > 0, nil
 }

@@ -162,11 +162,13 @@ func (t *topBuilder) prune() {
 	}
 }
 
-// finish ends the list, and reports whether it is worth storing: a short one is
-// not. It is valid until reset.
-func (t *topBuilder) finish() (*topList, bool) {
+// long reports whether the list is worth storing: a short one is not.
+func (t *topBuilder) long() bool { return t.all > topItems }
+
+// finish ends the list, which is valid until reset.
+func (t *topBuilder) finish() *topList {
 	t.prune()
-	return &t.list, t.all > topItems
+	return &t.list
 }
 
 func zigzag(x int64) uint64   { return uint64(x)<<1 ^ uint64(x>>63) }

@@ -228,7 +228,7 @@ func (c *contest) scan() error {
 	if err := c.enterNamed(named); err != nil {
 		return err
 	}
-	for _, e := range c.evidence.series {
+	for _, e := range c.series {
 		for _, at := range c.steps(c.span) {
 			err := c.snap.Scan(at, e.series, func(p windows.Part, id uint32, r windows.Row) error {
 				if r.Kind != windows.Item {

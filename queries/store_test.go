@@ -132,8 +132,7 @@ func TestRetentionNeverGivesAWrongNumber(t *testing.T) {
 			values := url.Values{"from": {strconv.FormatInt(from, 10)}, "to": {strconv.FormatInt(to, 10)}}
 			for _, path := range []string{"viewers", "top"} {
 				reply, err := e.Ask(t.Context(), path, values, now)
-				var fault *queries.Fault
-				if errors.As(err, &fault) {
+				if fault, ok := errors.AsType[*queries.Fault](err); ok {
 					kinds["refused"]++
 					if !fault.Refused || fault.Parameter != "from" || !strings.Contains(fault.Detail, "kept") {
 						t.Errorf("%s, %s: %v", path, values.Encode(), err)

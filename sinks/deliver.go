@@ -81,7 +81,7 @@ func (d *Deliverer) Status() Status {
 func (d *Deliverer) Run(ctx context.Context) error {
 	err := d.run(ctx)
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // asked to end
 	}
 	return fmt.Errorf("deliver to %s: %w", d.Sink.Name(), err)
 }

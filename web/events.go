@@ -146,7 +146,7 @@ var forms = map[string]Form{
 
 // formOf tells the form of a body, or refuses it.
 func formOf(h http.Header) (Form, error) {
-	for _, coding := range strings.Split(strings.Join(h.Values("Content-Encoding"), ","), ",") {
+	for coding := range strings.SplitSeq(strings.Join(h.Values("Content-Encoding"), ","), ",") {
 		switch strings.ToLower(strings.TrimSpace(coding)) {
 		case "", "identity", "gzip", "x-gzip", "zstd": // the bytes tell which
 		default:

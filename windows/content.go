@@ -94,7 +94,7 @@ func (c *Content) Each(yield func(series int, r Row) bool) {
 			return
 		}
 	}
-	c.eachItem(func(e entry, r Row) bool { return yield(int(e.series), r) })
+	_ = c.eachItem(func(e entry, r Row) bool { return yield(int(e.series), r) })
 }
 
 // EachOf calls yield for every row of one series, like Each.
@@ -106,14 +106,14 @@ func (c *Content) EachOf(s Series, yield func(r Row) bool) {
 	if st.overflow > 0 && !yield(Row{Kind: Overflow, Events: st.overflow, Reached: st.overflow}) {
 		return
 	}
-	c.eachItem(func(e entry, r Row) bool { return e.series != st.index || yield(r) })
+	_ = c.eachItem(func(e entry, r Row) bool { return e.series != st.index || yield(r) })
 }
 
 // eachItem goes through the items some slots at a time: first all their entries are
 // read, then a byte of each name, then they are yielded. Each lies somewhere else in
 // memory, and so many reads wait at once instead of one after the other. It returns
 // what it read of the names, or the compiler would leave that out.
-func (c *Content) eachItem(yield func(e entry, r Row) bool) (touched byte) {
+func (c *Content) eachItem(yield func(e entry, r Row) bool) (touched byte) { //nolint:unparam // see above
 	const together = 32
 	var batch [together]struct {
 		slot  *slot
@@ -147,8 +147,9 @@ func (c *Content) eachItem(yield func(e entry, r Row) bool) (touched byte) {
 
 // Sketch returns what a type knows of the keys that found no slot: a Count-Min
 // table of them, in which once sealed the type's other keys are as well (see
-// SketchKey), and the highest of the items as such among them. ok is false where every key has a slot. The table is
-// nil where it was found to be damaged: then only Overflow bounds such a key.
+// SketchKey), and the highest of the items as such among them. ok is false where
+// every key has a slot. The table is nil where it was found to be damaged: then only
+// Overflow bounds such a key.
 func (c *Content) Sketch(s Series) (table *sketches.CountMin, heap *sketches.TopK, ok bool) {
 	st := c.lookup(Series{Type: s.Type, Other: s.Other & OtherType})
 	if st == nil || st.heap == nil {
@@ -231,10 +232,8 @@ func (c *Content) addToken(s *slot, t uint32) {
 		}
 	default:
 		n := s.meta & metaInline
-		for _, have := range s.tokens[:n] {
-			if have == t {
-				return
-			}
+		if slices.Contains(s.tokens[:n], t) {
+			return
 		}
 		if n < sketches.MaxInline {
 			s.tokens[n] = t

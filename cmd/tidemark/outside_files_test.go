@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestAnUnfinishedImportIsNotComplete(t *testing.T) {
 	}
 	other := []windowstest.Event{{Time: manyStart, Item: "of another import", Type: "view", User: "u"}}
 	data.replay(t, writeEvents(t, "other.csv", other))
-	again := parseOutcomes(t, tidemark(t, data.args(append(crashFlags[:len(crashFlags):len(crashFlags)], r.path)...)...))
+	again := parseOutcomes(t, tidemark(t, data.args(append(slices.Clip(crashFlags), r.path)...)...))
 	again.checkSum(t, r.lines)
 	data.ask(t, "/v1/counts", url.Values{"type": {"*"}}, &a)
 	if n := a.Counts["*"].Value; !a.Complete || !a.Final || n != uint64(r.oracle.Events()+len(other)) {

@@ -182,7 +182,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 		}
 		sent <- nil
 	}()
-	r := rand.New(rand.NewPCG(3, 1)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(3, 1))
 	for n := range kills {
 		target := int64(n*len(events)/kills) + r.Int64N(int64(len(events)/kills))
 		for at.Load() < target-batch {

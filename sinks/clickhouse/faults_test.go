@@ -97,7 +97,7 @@ func TestManyMonths(t *testing.T) {
 	// Given up half-way, and begun again.
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(300*time.Millisecond, cancel)
-	s.Deliver(ctx, []*sinks.Seal{seal}) //nolint:errcheck // on a fast machine it may be through
+	_ = s.Deliver(ctx, []*sinks.Seal{seal}) // on a fast machine it may be through
 	for range 2 {
 		if err := s.Deliver(t.Context(), []*sinks.Seal{seal}); err != nil {
 			t.Fatal(err)
@@ -298,7 +298,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%d: %v, want %q in it", code, err, want)
 		}
 	}
-	if err := explain(io.EOF); err != io.EOF {
+	if err := explain(io.EOF); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v", err)
 	}
 }

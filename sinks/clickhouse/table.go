@@ -45,8 +45,14 @@ var (
 	outcomes = table{"outcomes", join(
 		[]column{{"minute", typeMinute}, {"outcome", typeLow}, {"reason", typeLow}, {"records", "UInt64"}}, identityColumns)}
 	seals = table{"seals", join(identityColumns, []column{
-		{"log", "String"}, {"from_floor", typeMinute}, {"from_offset", "Int64"}, {"replay", "Int64"},
-		{"settings", "String"}, {"head_offset", "Int64"}, {"head_hash", "UInt64"}, {"rows", "UInt64"},
+		{"log", "String"},
+		{"from_floor", typeMinute},
+		{"from_offset", "Int64"},
+		{"replay", "Int64"},
+		{"settings", "String"},
+		{"head_offset", "Int64"},
+		{"head_hash", "UInt64"},
+		{"rows", "UInt64"},
 	})}
 	deployment = table{"deployment", []column{{"key", "String"}, {"topic", "String"}, {"consumer", "String"}}}
 

@@ -19,8 +19,6 @@ func (v *viewers) reset() {
 	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], false
 }
 
-func (v *viewers) empty() bool { return len(v.tokens) == 0 && len(v.registers) == 0 }
-
 // suffixBits is how many bits of a token's 25 follow those of the register.
 const suffixBits = sketches.SparsePrecision - sketches.Precision
 

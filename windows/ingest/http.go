@@ -63,11 +63,11 @@ type Rejection struct {
 }
 
 var (
-	// ErrBusy: more comes in than can be made durable. Nothing of the body was taken.
+	// ErrBusy says that more comes in than can be made durable. Nothing of the body was taken.
 	ErrBusy = errors.New("more events come in than can be made durable at present")
-	// ErrLimit: a body that is never taken, since it is too large.
+	// ErrLimit is of a body that is never taken, since it is too large.
 	ErrLimit = errors.New("too large")
-	// ErrUnreadable: a body that could not be received or inflated.
+	// ErrUnreadable is of a body that could not be received or inflated.
 	ErrUnreadable = errors.New("the body can't be read")
 )
 
@@ -294,7 +294,7 @@ func (in *intake) records(ctx context.Context, g *group, form Form) error {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	case unreadable != nil:
 		g.reject(1, unreadable.Error())
-		return nil
+		return nil //nolint:nilerr // it is told to who sent the body
 	}
 	c := in.chunk
 	in.line = 1 + lineEnds(c.buf[:c.pos])

@@ -96,7 +96,7 @@ func (p *Pump) fill(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// ErrVersion: a later build has written the journal, and would count it otherwise.
+// ErrVersion says that a later build has written the journal, and would count it otherwise.
 var ErrVersion = fmt.Errorf("%s: use the build that wrote it, or a later one", reasonVersion)
 
 // event makes an event of a record.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -97,7 +98,21 @@ func (l *logger) guard(f func() error) error {
 		return err
 	}
 	done := make(chan error, 1)
-	go func() { done <- f() }()
+	go func() {
+		// Pebble panics with the error where its log can't be written.
+		defer func() {
+			switch r := recover().(type) {
+			case nil:
+			case runtime.Error:
+				panic(r)
+			case error:
+				l.fail(r)
+			default:
+				panic(r)
+			}
+		}()
+		done <- f()
+	}()
 	select {
 	case err := <-done:
 		return err

@@ -42,12 +42,14 @@ type Snapshot interface {
 	// between the same two edges as its Start. gone is what of the range can't be
 	// told any more: retention has taken it, or left it in larger periods only.
 	Plan(edges []windows.Minute) (steps []windows.Stretch, gone []windows.Range)
-	// Size returns how many parts a stretch has, and about how many rows they have
-	// together, of all series.
-	Size(at windows.Stretch) (parts int, rows uint64)
+	// Kept returns what is kept of each level, from the smallest.
+	Kept() []windows.Kept
 	// Rows yields the rows of one key, one for each part of the stretch that has
 	// it. item is the identifier for kind Item, else 0.
 	Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error
+	// RowsOf is Rows of many items in one pass: their identifiers ascend, each once,
+	// and yield is told which of them the row is of.
+	RowsOf(at windows.Stretch, s windows.Series, items []uint32, yield func(i int, p windows.Part, row windows.Row) error) error
 	// Scan yields all rows of a series, part by part; item is 0 unless the row is
 	// of kind Item. Its yield must not ask the snapshot for anything but ID and Name.
 	Scan(at windows.Stretch, s windows.Series, yield func(p windows.Part, item uint32, row windows.Row) error) error

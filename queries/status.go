@@ -15,13 +15,21 @@ type StatusAnswer struct {
 	Dimensions []string    `json:"dimensions"`
 	Types      []string    `json:"types"` // that were ever counted, at most MaxTypes
 	Kept       *Kept       `json:"kept"`  // nil: nothing yet
-	Logs       []LogStatus `json:"logs"`  // oldest first, at most MaxLogs
+	Retention  []Retention `json:"retention"`
+	Logs       []LogStatus `json:"logs"` // oldest first, at most MaxLogs
 }
 
 // Kept is from when on, and until when, there are answers.
 type Kept struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+}
+
+// Retention is what is kept of periods of one length.
+type Retention struct {
+	Period string     `json:"period"` // minute, quarter hour, hour, day, ever
+	For    string     `json:"for"`    // a duration, or forever
+	From   *time.Time `json:"from"`   // nothing before it is kept any more; nil: nothing was removed
 }
 
 // LogStatus is how far a log has been read.
@@ -64,6 +72,17 @@ func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
 	}
 	if !v.kept.Empty() {
 		answer.Kept = &Kept{v.kept.From.Time(), v.kept.To.Time()}
+	}
+	for _, k := range v.snap.Kept() {
+		r := Retention{Period: periodNames[k.Size], For: "forever"}
+		if k.For > 0 {
+			r.For = k.For.String()
+		}
+		if k.From > 0 {
+			from := k.From.Time()
+			r.From = &from
+		}
+		answer.Retention = append(answer.Retention, r)
 	}
 	for _, g := range groupsOf(v.series(), []string{AllTypes}, slice{}) {
 		if g.series.Other == 0 && len(answer.Types) < MaxTypes {

@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -140,23 +141,22 @@ func (v *view) resolve(w When, step Step, zone *time.Location, kept windows.Rang
 		return nil, err
 	}
 	if _, gone := v.snap.Plan([]windows.Minute{s.From, s.To}); len(gone) > 0 {
-		end := gone[len(gone)-1].To
-		taken := v.taken(windows.Range{From: gone[0].From, To: end})
+		// What is older than the longest periods is taken; of the rest there are those.
+		oldest, end := v.oldest(), gone[len(gone)-1].To
 		switch {
-		case taken >= s.To:
-			return nil, refused(w.parameter(), "nothing of this range is kept any more; kept is %s to %s, and of all time the sum",
-				s.at(v.oldest()).Format(time.RFC3339), s.at(v.kept.To).Format(time.RFC3339))
-		case taken < end:
-			return nil, refused(w.parameter(), "only longer periods are kept of the time from %s to %s: move the edge of the range to a whole quarter of an hour, hour or day, in UTC",
-				s.at(max(taken, gone[0].From)).Format(time.RFC3339), s.at(end).Format(time.RFC3339))
+		case oldest >= s.To:
+			return nil, refused(w.parameter(), "nothing of this range is kept any more; %s", v.keptHint(zone))
+		case oldest < end:
+			return nil, refused(w.parameter(), "only longer periods are kept of the time from %s to %s; %s",
+				s.at(max(oldest, gone[0].From)).Format(time.RFC3339), s.at(end).Format(time.RFC3339), v.keptHint(zone))
 		}
-		s.clip(taken)
+		s.clip(oldest)
 	}
 	steps, gone := v.snap.Plan(s.buckets)
 	if len(gone) > 0 { // by now for the steps alone
 		end := gone[len(gone)-1].To
 		if end >= s.To {
-			return nil, refused("step", "only longer periods than a %s of this zone are kept of this range: ask for a longer step", step)
+			return nil, refused("step", "only longer periods than a %s of this zone are kept of this range; %s", step, v.keptHint(zone))
 		}
 		s.clip(end)
 		steps, _ = v.snap.Plan(s.buckets)
@@ -165,27 +165,34 @@ func (v *view) resolve(w When, step Step, zone *time.Location, kept windows.Rang
 	return s, nil
 }
 
-// day is the longest period that the store keeps, in UTC.
-const day = 24 * 60
-
-// taken returns until when nothing at all is kept of a range that can't be told;
-// what comes then is kept in longer periods.
-func (v *view) taken(gone windows.Range) windows.Minute {
-	days := []windows.Minute{gone.From / day * day, min((gone.To+day-1)/day*day, windows.MaxMinute)}
-	if _, gone := v.snap.Plan(days); len(gone) > 0 {
-		return gone[len(gone)-1].To
+// oldest returns the first minute that questions of a range can be about: that of
+// the longest periods.
+func (v *view) oldest() windows.Minute {
+	var from windows.Minute
+	for _, k := range v.snap.Kept() {
+		if k.Size > 0 {
+			from = k.From
+		}
 	}
-	return gone.From
+	return from
 }
 
-// oldest returns the first minute that questions of a range can be about.
-func (v *view) oldest() windows.Minute {
-	// Without its first day, or the lifetime totals would do.
-	r := windows.Range{From: v.kept.From + day, To: v.kept.To}
-	if taken := v.taken(r); taken > r.From {
-		return taken
+// periodNames are what the levels' sizes are called.
+var periodNames = map[windows.Minute]string{0: "ever", 1: "minute", 15: "quarter hour", 60: "hour", 24 * 60: "day"}
+
+// keptHint says what is kept, in whole periods of UTC.
+func (v *view) keptHint(zone *time.Location) string {
+	if zone == nil {
+		zone = time.UTC
 	}
-	return v.kept.From
+	var kept []string
+	for _, k := range v.snap.Kept() {
+		if k.Size > 0 {
+			from := max(k.From, v.kept.From)
+			kept = append(kept, fmt.Sprintf("%ss from %s", periodNames[k.Size], from.Time().In(zone).Format(time.RFC3339)))
+		}
+	}
+	return "kept are whole " + strings.Join(kept, ", ") + " on"
 }
 
 // parameter returns the one that a range's start comes from.

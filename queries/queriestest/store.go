@@ -231,13 +231,37 @@ func (n *snapshot) Plan(edges []windows.Minute) (steps []windows.Stretch, gone [
 	return []windows.Stretch{{Range: windows.Range{From: edges[0], To: edges[len(edges)-1]}}}, nil
 }
 
-func (n *snapshot) Size(at windows.Stretch) (parts int, rows uint64) {
-	_ = n.in(at, func(p part) error { // it cannot fail
-		parts++
-		rows += uint64(p.content.Items())
+func (n *snapshot) Kept() []windows.Kept { return []windows.Kept{{Size: 1}} }
+
+func (n *snapshot) RowsOf(at windows.Stretch, s windows.Series, items []uint32, yield func(int, windows.Part, windows.Row) error) error {
+	hashes := make([]sketches.Hash128, len(items))
+	for i, id := range items {
+		name, err := n.Name(id)
+		if err != nil {
+			return err
+		}
+		hashes[i] = n.store.hasher.Item([]byte(name))
+	}
+	return n.in(at, func(p part) error {
+		if len(items) > p.content.Items() {
+			var err error
+			p.content.EachOf(s, func(r windows.Row) bool {
+				if i, ok := slices.BinarySearch(items, n.id(r.Item)); ok && r.Kind == windows.Item {
+					err = yield(i, p.Part, r)
+				}
+				return err == nil
+			})
+			return err
+		}
+		for i := range items {
+			if r, ok := p.content.Find(s, windows.Item, hashes[i]); ok {
+				if err := yield(i, p.Part, r); err != nil {
+					return err
+				}
+			}
+		}
 		return nil
 	})
-	return parts, rows
 }
 
 func (n *snapshot) Rows(at windows.Stretch, s windows.Series, kind windows.Kind, item uint32, yield func(windows.Part, windows.Row) error) error {

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -45,19 +46,20 @@ type setup struct {
 }
 
 func (s setup) String() string {
-	name := fmt.Sprintf("%d partitions", s.partitions)
+	var name strings.Builder
+	fmt.Fprintf(&name, "%d partitions", s.partitions)
 	for _, part := range []struct {
 		what string
 		n    int
 	}{{"batches of", s.batch}, {"memory", s.memory}, {"restarts", s.restarts}} {
 		if part.n > 0 {
-			name += fmt.Sprintf(", %s %d", part.what, part.n)
+			fmt.Fprintf(&name, ", %s %d", part.what, part.n)
 		}
 	}
 	if s.limits != plenty {
-		name += fmt.Sprintf(", %d items", s.limits.Items)
+		fmt.Fprintf(&name, ", %d items", s.limits.Items)
 	}
-	return name
+	return name.String()
 }
 
 // plenty is more than any log here needs.

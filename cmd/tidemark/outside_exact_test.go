@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,14 +11,15 @@ import (
 
 // viewTypes returns the flag that makes all types of the events views.
 func viewTypes(o *windowstest.Oracle) string {
-	flag := "--view-types="
+	var flag strings.Builder
+	flag.WriteString("--view-types=")
 	for i, typ := range o.Types() {
 		if i > 0 {
-			flag += ","
+			flag.WriteString(",")
 		}
-		flag += typ
+		flag.WriteString(typ)
 	}
-	return flag
+	return flag.String()
 }
 
 // Every count, ranking and exact number of viewers of every set equals the

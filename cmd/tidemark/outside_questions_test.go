@@ -393,14 +393,15 @@ func everything(t *testing.T, a asker, o *windowstest.Oracle) string {
 	}
 	var site answer
 	a.ask(t, "/v1/viewers", query(), &site)
-	text := fmt.Sprintf("site %+v %+v\n", site.Counts["*"], *site.Viewers)
+	var text strings.Builder
+	fmt.Fprintf(&text, "site %+v %+v\n", site.Counts["*"], *site.Viewers)
 	for _, by := range []string{"views", "viewers"} {
 		var top ranking
 		a.ask(t, "/v1/top", query("by", by, "limit", "1000"), &top)
-		text += fmt.Sprintf("top by %s, certified %t\n", by, top.Certified)
+		fmt.Fprintf(&text, "top by %s, certified %t\n", by, top.Certified)
 		for _, i := range top.Items {
-			text += fmt.Sprintf("%d %q %+v %+v\n", i.Rank, i.Item, i.Views, i.Viewers)
+			fmt.Fprintf(&text, "%d %q %+v %+v\n", i.Rank, i.Item, i.Views, i.Viewers)
 		}
 	}
-	return text
+	return text.String()
 }

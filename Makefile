@@ -33,8 +33,13 @@ services: ## start a real ClickHouse and a real Kafka, and print their addresses
 	@bin/services up
 
 .PHONY: test
-test: lint arch fuzz ## everything that must hold: linters, rules of the repository, fuzzing, all tests with the race detector
-	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 30m ./...
+test: lint arch fuzz ## everything that must hold: linters, rules of the repository, fuzzing, all tests
+	@$(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/...
+	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./sketches/... ./windows/... ./sinks/... ./web/...
+
+.PHONY: race
+race: ## the tests that compare whole data sets too with the race detector: half an hour
+	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./...
 
 .PHONY: lint
 lint: $(GOLANGCI) ## the linters, formatting and dead code

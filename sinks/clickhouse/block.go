@@ -8,7 +8,7 @@ import (
 // key is what a row of items is about, beside its minute.
 type key struct {
 	windows.Series
-	series uint32 // its number in a delivery
+	series uint32 // its number, see writer
 	kind   windows.Kind
 	item   []byte // of kind Item
 }
@@ -66,26 +66,32 @@ func seconds(m windows.Minute) int64 { return m.UnixMilli() / 1000 }
 
 // minuteBuffers is a block of item_minutes.
 type minuteBuffers struct {
-	minute          numbers[int64]
-	key             keyBuffers
-	events, reached numbers[uint64]
-	identity        identityBuffers
+	minute    numbers[int64]
+	key       keyBuffers
+	events    numbers[uint64]
+	beyond    numbers[int64]
+	epoch     numbers[uint64]
+	partition numbers[uint16]
+	ahead     numbers[int32]
+	offset    numbers[int64]
 }
 
 func (b *minuteBuffers) add(id windows.Identity, m windows.Minute, k key, r windows.Row) {
 	b.minute = append(b.minute, seconds(m))
 	b.key.add(k)
 	b.events = append(b.events, r.Events)
-	b.reached = append(b.reached, r.Reached)
-	b.identity.add(id)
+	b.beyond = append(b.beyond, int64(r.Reached-r.Events)) // and so added: modulo 2^64
+	b.epoch = append(b.epoch, id.E)
+	b.partition = append(b.partition, uint16(id.Partition))
+	b.ahead = append(b.ahead, int32(id.To.F)-int32(m)) // both are below 2^27
+	b.offset = append(b.offset, id.To.S)
 }
 
 func (b *minuteBuffers) rows() int { return len(b.minute) }
 
 func (b *minuteBuffers) all() []buffer {
 	out := append([]buffer{&b.minute}, b.key.all()...)
-	out = append(out, &b.events, &b.reached)
-	return append(out, b.identity.all()...)
+	return append(out, &b.events, &b.beyond, &b.epoch, &b.partition, &b.ahead, &b.offset)
 }
 
 // viewerBuffers is a block of item_viewers_minutes.

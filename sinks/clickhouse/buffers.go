@@ -20,7 +20,7 @@ type buffer interface {
 
 // numbers are values that the driver takes as they are. The element type is that of
 // the column, so that nothing is converted.
-type numbers[T int8 | uint8 | uint16 | int64 | uint64] []T
+type numbers[T int8 | uint8 | uint16 | int32 | int64 | uint64] []T
 
 func (n *numbers[T]) moveTo(c chcolumn.Interface) error {
 	_, err := c.Append([]T(*n))

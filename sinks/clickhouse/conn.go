@@ -29,9 +29,10 @@ type conns struct {
 	open map[*conn]struct{}
 }
 
-// conn is a connection on which a write does not last for ever.
+// conn is a connection on which a write does not last for ever. It has the methods
+// of the real one, by which the driver sees that an idle connection is dead.
 type conn struct {
-	net.Conn
+	*net.TCPConn
 	of *conns
 }
 
@@ -40,7 +41,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(b)
+	return c.TCPConn.Write(b)
 }
 
 // Close is that of net.Conn.
@@ -48,10 +49,10 @@ func (c *conn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.open, c)
 	c.of.mu.Unlock()
-	return c.Conn.Close()
+	return c.TCPConn.Close()
 }
 
-func (c *conns) add(n net.Conn) *conn {
+func (c *conns) add(n *net.TCPConn) *conn {
 	added := &conn{n, c}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +68,7 @@ func (c *conns) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n := range c.open {
-		n.Conn.Close() //nolint:errcheck // it is given up
+		n.TCPConn.Close() //nolint:errcheck // it is given up
 	}
 }
 
@@ -81,7 +82,7 @@ func connect(o Options, open *conns) (driver.Conn, error) {
 		ReadTimeout:  readTimeout,
 		MaxOpenConns: connections,
 		MaxIdleConns: connections,
-		Compression:  &ch.Compression{Method: ch.CompressionLZ4},
+		Compression:  compression(o.Addr),
 		Settings: ch.Settings{
 			"async_insert":       0, // what is acknowledged is there
 			"insert_deduplicate": 0, // what was dropped, and is delivered again, is there again
@@ -93,7 +94,7 @@ func connect(o Options, open *conns) (driver.Conn, error) {
 			if err != nil {
 				return nil, err
 			}
-			c := open.add(n)
+			c := open.add(n.(*net.TCPConn))
 			if o.TLS == nil {
 				return c, nil
 			}
@@ -107,6 +108,18 @@ func connect(o Options, open *conns) (driver.Conn, error) {
 			return t, nil
 		},
 	})
+}
+
+// compression is none on the way to this machine itself, which has no other limit
+// than the processor.
+func compression(addrs []string) *ch.Compression {
+	for _, addr := range addrs {
+		host, _, _ := net.SplitHostPort(addr)
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return &ch.Compression{Method: ch.CompressionLZ4}
+		}
+	}
+	return nil
 }
 
 // tlsFor returns the settings for one of several servers.

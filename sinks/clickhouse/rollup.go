@@ -11,17 +11,13 @@ import (
 type level int8
 
 const (
-	levelHour level = 1
-	levelDay  level = 2
+	levelMinute level = iota
+	levelHour
+	levelDay
 )
 
-// minutes is how many a level's rows are about. Event time has no leap seconds.
-func (l level) minutes() windows.Minute {
-	if l == levelDay {
-		return 24 * 60
-	}
-	return 60
-}
+// levelMinutes is how many minutes a level's rows are about.
+var levelMinutes = [...]windows.Minute{levelMinute: 1, levelHour: 60, levelDay: 24 * 60}
 
 // A rollup is emptied when it has so many keys, or so many with registers, which
 // take 16 KiB each. All it loses by that is that a key has a further row.
@@ -30,8 +26,8 @@ const (
 	maxDense  = 1 << 10
 )
 
-// rollup unites the viewers of one hour, or one day, before they are written: of an
-// hour of minutes delivered at once, and of the partitions, one row is left of many.
+// rollup unites the viewers of one minute, hour or day before they are written: of
+// the partitions, and of minutes that are delivered at once, one row is left of many.
 type rollup struct {
 	level  level
 	start  windows.Minute
@@ -49,7 +45,7 @@ type rolledKey struct {
 	end int // of it in names
 }
 
-// add unites a row of the minute, or of the hour, m.
+// add unites a row of m: a minute, or the start of an hour.
 func (r *rollup) add(m windows.Minute, k key, row windows.Row) error {
 	v, err := r.at(m, k)
 	if err != nil {
@@ -69,7 +65,7 @@ func (r *rollup) add(m windows.Minute, k key, row windows.Row) error {
 
 // at returns the viewers of a key in the start that m lies in.
 func (r *rollup) at(m windows.Minute, k key) (*sketches.Viewers, error) {
-	start := m - m%r.level.minutes()
+	start := m - m%levelMinutes[r.level]
 	if start != r.start || len(r.keys) >= maxRolled || r.dense >= maxDense {
 		if err := r.flush(); err != nil {
 			return nil, err

@@ -15,6 +15,7 @@ type Sink struct {
 	options Options
 	conn    driver.Conn
 	open    conns
+	writer  *writer // nil: none that has not failed
 }
 
 // New returns a Sink. It dials nothing: a server that is away at the start is one
@@ -58,7 +59,16 @@ func (s *Sink) Resume(ctx context.Context, delivered []windows.Identity) error {
 // Deliver is that of sinks.Sink.
 func (s *Sink) Deliver(ctx context.Context, seals []*sinks.Seal) error {
 	defer s.cutWhenDone(ctx)()
-	return newDelivery(ctx, s.conn, s.options.Database).write(seals)
+	w := s.writer
+	if w == nil {
+		w = newWriter(s.conn, s.options.Database)
+	}
+	s.writer = nil
+	if err := w.write(ctx, seals); err != nil {
+		return err
+	}
+	s.writer = w
+	return nil
 }
 
 // cutWhenDone closes the connections when ctx is done, until stop is called.

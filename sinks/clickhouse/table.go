@@ -34,7 +34,7 @@ var (
 
 	itemMinutes = table{"item_minutes", join(
 		[]column{{"minute", typeMinute}}, seriesColumns,
-		[]column{{"events", "UInt64"}, {"reached", "UInt64"}}, identityColumns)}
+		[]column{{"events", "UInt64"}, {"beyond", "Int64"}, {"epoch", "UInt64"}, {"partition", "UInt16"}, {"ahead", "Int32"}, {"offset", "Int64"}})}
 	viewersMinutes = table{"item_viewers_minutes", join(
 		[]column{{"start", typeMinute}}, seriesColumns,
 		[]column{{"dense", typeDense}, {"tokens", typeAll}, {"registers", typeHighest}})}

@@ -1,6 +1,7 @@
 -- The rows of seals. Their keys end with the seal's identity (epoch, partition,
 -- floor, offset): a seal that comes twice meets its own rows, and of two rows with
--- one key the fuller stays. Read the counts by the views *_exact, which are right
+-- one key the fuller stays. In item_minutes, which is large, two columns are kept as
+-- what they differ by from others: that is nearly always the same. Read the counts by the views *_exact, which are right
 -- before such rows have met, too.
 --
 -- An acknowledged insert must outlast a power cut (fsync): what it came from may be
@@ -19,14 +20,16 @@ CREATE TABLE IF NOT EXISTS {{.}}.item_minutes (
     kind      Enum8('item' = 0, 'site' = 1, 'other' = 2) COMMENT 'other: all items that were beyond a limit, together',
     item      String COMMENT 'empty unless kind is item' CODEC(ZSTD(1)),
     events    UInt64 COMMENT 'that count, exactly' CODEC(T64, ZSTD(1)),
-    reached   UInt64 COMMENT 'that reached the viewers: repeats too' CODEC(T64, ZSTD(1)),
+    beyond    Int64 COMMENT 'reached less events' CODEC(T64, ZSTD(1)),
+    reached   UInt64 ALIAS toUInt64(events + beyond) COMMENT 'that reached the viewers: repeats too',
     epoch     UInt64 COMMENT 'E of the seal: which log, read from its beginning' CODEC(ZSTD(1)),
     partition UInt16 COMMENT 'of the log' CODEC(ZSTD(1)),
-    floor     DateTime('UTC') COMMENT 'F of the seal: all minutes before it were closed' CODEC(Delta, ZSTD(1)),
+    ahead     Int32 COMMENT 'minutes from minute to floor' CODEC(T64, ZSTD(1)),
+    floor     DateTime('UTC') ALIAS minute + 60 * ahead COMMENT 'F of the seal: all minutes before it were closed',
     offset    Int64 COMMENT 'S of the seal: it holds records before this offset' CODEC(Delta, ZSTD(1))
 ) ENGINE = ReplacingMergeTree(events)
 PARTITION BY toYYYYMM(minute)
-ORDER BY (toMonday(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, floor, offset)
+ORDER BY (toMonday(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, ahead, offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 2048;
 
 -- Who came, in two forms (DESIGN: a union is idempotent, so these rows may be merged

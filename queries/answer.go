@@ -133,5 +133,5 @@ type Ranked struct {
 	Texts           // of Item
 	Value   *string `json:"value,omitempty"` // instead of Item, in a ranking of values
 	Views   Number  `json:"views"`
-	Viewers Number  `json:"viewers"`
+	Viewers Number  `json:"viewers,omitzero"` // without a method where they were not wanted
 }

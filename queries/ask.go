@@ -64,7 +64,7 @@ func (p *parameters) question() (Question, error) {
 	p.known("item", "together", "type", "dimension", "value", "from", "to", "last", "at", "step", "tz")
 	q := Question{
 		Items:    p.names("item", maxItemBytes, MaxItems),
-		Together: p.boolean("together"),
+		Together: p.boolean("together", false),
 		Types:    p.names("type", maxTypeBytes, MaxTypes),
 		Step:     choice(p, "step", Steps, ""),
 		Zone:     p.zone(),
@@ -75,12 +75,15 @@ func (p *parameters) question() (Question, error) {
 }
 
 func (p *parameters) top() (TopQuestion, error) {
-	p.known("by", "limit", "type", "dimension", "value", "from", "to", "last", "at", "tz")
+	p.known("by", "limit", "viewers", "type", "dimension", "value", "from", "to", "last", "at", "tz")
 	q := TopQuestion{
 		By:    choice(p, "by", []By{ByViews, ByViewers}, ByViews),
 		Limit: p.number("limit", 1, MaxRanks, 10),
 		Types: p.names("type", maxTypeBytes, MaxTypes),
 		Zone:  p.zone(),
+	}
+	if q.NoViewers = !p.boolean("viewers", true); q.NoViewers && q.By == ByViewers {
+		p.fail("viewers", "has to be true in a ranking by viewers")
 	}
 	q.Dimension, q.Value, q.HasValue = p.dimension()
 	q.When = p.when(q.Zone)

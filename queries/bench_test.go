@@ -64,13 +64,18 @@ func BenchmarkQuestions(b *testing.B) {
 			return url.Values{"item": {randomItem()}, "last": {last}, "at": {at()}}
 		})
 	}
+	for _, last := range []string{"60m", "24h", "30d"} {
+		benchQuestions(b, "top100-without-viewers/"+last, e, "top", 300, func() url.Values {
+			return url.Values{"last": {last}, "at": {at()}, "limit": {"100"}, "viewers": {"false"}}
+		})
+	}
 	for _, by := range []string{"views", "viewers"} {
 		for _, last := range []string{"60m", "24h", "30d"} {
 			n := 300
 			if by == "viewers" {
 				n = 50
 			}
-			benchQuestions(b, "top100/"+by+"/"+last, e, "top", n, func() url.Values {
+			benchQuestions(b, "top100-by-"+by+"/"+last, e, "top", n, func() url.Values {
 				return url.Values{"by": {by}, "last": {last}, "at": {at()}, "limit": {"100"}}
 			})
 		}

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"tidemark/windows"
@@ -132,8 +133,67 @@ func (c *contest) settle() error {
 	return nil
 }
 
+// lookUp adds to some candidates what they have in parts whose lists lack them.
+func (c *contest) lookUp(some []candidate) error {
+	index := make(map[uint32]int, len(some))
+	for i, x := range some {
+		if x.id != 0 && !c.exact(x) {
+			index[x.id] = i
+		}
+	}
+	if len(index) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(index))
+	missing := make([]uint32, 0, len(ids))
+	for i := range c.evidence.lists {
+		l := &c.evidence.lists[i]
+		if l.most == 0 {
+			continue // it is complete
+		}
+		listed := make(map[uint32]bool)
+		for _, id := range l.items {
+			if _, ok := index[id]; ok {
+				listed[id] = true
+			}
+		}
+		missing = missing[:0]
+		for _, id := range ids {
+			if !listed[id] {
+				missing = append(missing, id)
+				some[index[id]].closed += l.most
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		at := windows.Stretch{Level: l.part.Level, Range: windows.Range{From: l.part.Start, To: l.part.Start + 1}}
+		err := c.snap.RowsOf(at, l.series, missing, func(i int, p windows.Part, row windows.Row) error {
+			if p != l.part {
+				return nil
+			}
+			var closed uint64
+			if !row.Short {
+				closed = l.closed - l.most
+			}
+			x := &some[index[missing[i]]]
+			x.add(c.measure(row.Events, row.Reached), l.loose, closed)
+			return nil
+		})
+		if err = cmp.Or(err, c.ctx.Err()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // evaluate returns the numbers of some candidates.
 func (c *contest) evaluate(some []candidate) ([]place, error) {
+	if c.by == ByViews {
+		if err := c.lookUp(some); err != nil {
+			return nil, err
+		}
+	}
 	places := make([]place, len(some))
 	var open []int // whose numbers have to be read
 	var keys []key
@@ -172,7 +232,7 @@ func (c *contest) evaluate(some []candidate) ([]place, error) {
 // viewersToo adds the viewers of the winners of a ranking by views.
 func (r *ranking) viewersToo() error {
 	winners := r.places
-	if r.by == ByViewers || len(winners) == 0 {
+	if r.by == ByViewers || r.bare || len(winners) == 0 {
 		return nil
 	}
 	keys := make([]key, len(winners))
@@ -212,7 +272,7 @@ func (c *contest) lists(head int) error {
 	for _, l := range c.evidence.lists {
 		for i, id := range l.items {
 			if at, ok := c.byID.get(id); ok {
-				c.add(at, l.n[i], l.loose, l.closed)
+				c.candidates[at].add(l.n[i], l.loose, l.closed)
 			}
 		}
 		if err := c.ctx.Err(); err != nil {
@@ -238,7 +298,7 @@ func (c *contest) scan() error {
 				if !r.Short {
 					closed = e.holes[p]
 				}
-				c.add(c.ofID(id), c.measure(r.Events, r.Reached), e.loose, closed)
+				c.candidates[c.ofID(id)].add(c.measure(r.Events, r.Reached), e.loose, closed)
 				return c.ctx.Err()
 			})
 			if err != nil {
@@ -267,8 +327,7 @@ func (c *contest) enterNamed(live []namedCount) error {
 }
 
 // add notes that a list says n of a candidate, and what of open it closes.
-func (c *contest) add(at int, n uint64, loose bool, closed uint64) {
-	x := &c.candidates[at]
+func (x *candidate) add(n uint64, loose bool, closed uint64) {
 	if loose {
 		x.listed.high += n
 	} else {

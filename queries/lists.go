@@ -20,6 +20,8 @@ type evidence struct {
 
 // partList is the list of one part, the highest number first.
 type partList struct {
+	part   windows.Part
+	series windows.Series
 	items  []uint32
 	n      []uint64
 	most   uint64 // of whoever has a row in the part and is not listed
@@ -58,7 +60,7 @@ func (r *ranking) readLists() (*evidence, error) {
 		e.series = append(e.series, seriesHoles{s, loose, holes})
 		for _, at := range r.steps(r.span) {
 			err := r.snap.Lists(at, s, func(p windows.Part, l windows.TopList) error {
-				e.add(r, p, l, loose, holes)
+				e.add(r, p, s, l, loose, holes)
 				return r.ctx.Err()
 			})
 			if err != nil {
@@ -83,12 +85,15 @@ func (r *ranking) readLists() (*evidence, error) {
 }
 
 // add keeps a copy of a list.
-func (e *evidence) add(r *ranking, p windows.Part, l windows.TopList, loose bool, holes map[windows.Part]uint64) {
+func (e *evidence) add(r *ranking, p windows.Part, s windows.Series, l windows.TopList, loose bool, holes map[windows.Part]uint64) {
 	n := l.Events
 	if r.by == ByViewers {
 		n = l.Reached
 	}
-	list := partList{items: slices.Clone(l.Items), n: slices.Clone(n), most: r.measure(l.MaxEvents, l.MaxReached), loose: loose}
+	list := partList{
+		part: p, series: s, loose: loose,
+		items: slices.Clone(l.Items), n: slices.Clone(n), most: r.measure(l.MaxEvents, l.MaxReached),
+	}
 	list.closed = list.most
 	if p.Level == windows.LevelMinute {
 		list.closed += holes[p] // who has a slot there has no event without one

@@ -75,8 +75,8 @@ func choice[T ~string](p *parameters, name string, allowed []T, absent T) T {
 	return v
 }
 
-func (p *parameters) boolean(name string) bool {
-	return choice(p, name, []string{"true", "false"}, "false") == "true"
+func (p *parameters) boolean(name string, absent bool) bool {
+	return choice(p, name, []string{"true", "false"}, strconv.FormatBool(absent)) == "true"
 }
 
 // number is a whole number from least to most.

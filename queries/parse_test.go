@@ -108,6 +108,7 @@ func TestFaultsNameTheirParameter(t *testing.T) {
 		{"top", "limit=0", "limit", "from 1 to 1000"},
 		{"top", "limit=1001", "limit", "from 1 to 1000"},
 		{"top", "item=x", "item", "unknown parameter"},
+		{"top", "by=viewers&viewers=false", "viewers", "has to be true"},
 	} {
 		values, err := url.ParseQuery(c.query)
 		if err != nil {

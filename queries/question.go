@@ -34,7 +34,8 @@ type Question struct {
 // TopQuestion is what Top is asked.
 type TopQuestion struct {
 	By        By
-	Limit     int // 1 to MaxRanks
+	Limit     int  // 1 to MaxRanks
+	NoViewers bool // of a ranking by views: not beside them, which takes most of the time
 	Types     []string
 	Dimension string // with HasValue: items within the value; without: the values themselves
 	Value     string

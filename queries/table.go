@@ -95,13 +95,21 @@ func (a Answers) Table() Table {
 
 // Table has a row for each place.
 func (a *TopAnswer) Table() Table {
-	t := Table{Columns: slices.Concat([]string{"rank", a.subject()}, numberColumns("views"), numberColumns("viewers"))}
+	t := Table{Columns: append([]string{"rank", a.subject()}, numberColumns("views")...)}
+	viewers := len(a.Items) == 0 || a.Items[0].Viewers != Number{}
+	if viewers {
+		t.Columns = append(t.Columns, numberColumns("viewers")...)
+	}
 	for _, r := range a.Items {
 		name := r.Item
 		if r.Value != nil {
 			name = *r.Value
 		}
-		t.Rows = append(t.Rows, slices.Concat([]string{strconv.Itoa(r.Rank), name}, numberCells(r.Views), numberCells(r.Viewers)))
+		row := append([]string{strconv.Itoa(r.Rank), name}, numberCells(r.Views)...)
+		if viewers {
+			row = append(row, numberCells(r.Viewers)...)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

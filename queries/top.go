@@ -48,7 +48,7 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 	if q.HasValue {
 		answer.Value = &q.Value
 	}
-	r := &ranking{asking: a, by: q.By, limit: q.Limit}
+	r := &ranking{asking: a, by: q.By, limit: q.Limit, bare: q.NoViewers}
 	if byValue {
 		err = r.values()
 	} else {
@@ -76,6 +76,7 @@ type ranking struct {
 	groups []group // of items
 	by     By
 	limit  int
+	bare   bool    // the viewers of a ranking by views are not wanted
 	places []place // the limit highest of those whose numbers are known, the first first
 	behind rival   // the most dangerous of the others whose numbers are known
 	rest   uint64  // nobody else has a number above this
@@ -162,7 +163,10 @@ func (r *ranking) values() error {
 		if err != nil {
 			return err
 		}
-		p := place{name: in.value, views: total.total.number(), viewers: total.number()}
+		p := place{name: in.value, views: total.total.number()}
+		if !r.bare {
+			p.viewers = total.number()
+		}
 		if in.other != 0 { // not a value: any of those in it may have so many
 			r.rest = max(r.rest, r.score(p).High)
 			continue

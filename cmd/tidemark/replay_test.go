@@ -175,7 +175,6 @@ func TestNothingIsMadeForAWrongCall(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	refused(t, "no such file", "replay", "--data", data, filepath.Join(t.TempDir(), "nowhere.csv"))
 	refused(t, "no store in "+data, "viewers", "--data", data)
-	refused(t, "no store in "+data, "serve", "--data", data, "--listen=127.0.0.1:0")
 	if status, _, errs := call(t, nil, "replay", "--data", data, "--dimensions=user,country,country", "x.csv"); status != exitUsage || !strings.Contains(errs, "dimensions") {
 		t.Errorf("exit status %d: %s", status, errs)
 	}

@@ -14,8 +14,8 @@
 //	H2. A row in seals says that every other row of that seal is there, on disk.
 //	H3. An insert spans at most maxMonths partitions: ClickHouse takes 100, and its
 //	    error for more is that of too many parts, for which one waits.
-//	H4. What a column cannot hold is refused, by name, before anything of its seal is
-//	    sent. Neither the driver nor the server would: they wrap.
+//	H4. What a column cannot hold is refused, by name, and never sent. Neither the
+//	    driver nor the server would refuse it: they wrap.
 //	H5. Numbers come out as they went in: sums of events are those of the seals, and
 //	    the viewers of any union of rows are what package sketches says of it.
 //	H6. Nothing is written to a database of another deployment, or whose tables are

@@ -21,16 +21,16 @@ func TestTextsStandBesideTheirItem(t *testing.T) {
 		Hasher: hasher, Limits: queriestest.Plenty, History: true, Memory: 1 << 30,
 		Judge: &windowstest.Judge{Generation: 1 << 40, MaxLateness: -1}, Look: func(int64) int64 { return 0 },
 	})
-	event := func(offset int64, item string, info windows.Info) windows.Event {
+	event := func(offset int64, item string, info *windows.Info) windows.Event {
 		at := streamStart.UnixMilli() + offset
 		return windows.Event{
 			Offset: offset, Stamp: at, Time: at, Item: []byte(item), ItemHash: hasher.Item([]byte(item)), Type: []byte("view"), Info: info,
 		}
 	}
 	events := []windows.Event{
-		event(0, "a", windows.Info{Title: []byte("old"), URL: []byte("https://example.com/a")}),
-		event(1, "a", windows.Info{Title: []byte("A title, \"quoted\"")}),
-		event(2, "b", windows.Info{}),
+		event(0, "a", &windows.Info{Title: []byte("old"), URL: []byte("https://example.com/a")}),
+		event(1, "a", &windows.Info{Title: []byte("A title, \"quoted\"")}),
+		event(2, "b", nil),
 	}
 	if err := p.Add(events, func(windows.Pair) error { return nil }); err != nil {
 		t.Fatal(err)

@@ -94,8 +94,9 @@ func (b *minuteBuffers) all() []buffer {
 	return append(out, &b.events, &b.beyond, &b.epoch, &b.partition, &b.ahead, &b.offset)
 }
 
-// viewerBuffers is a block of item_viewers_minutes.
+// viewerBuffers is a block of item_viewers.
 type viewerBuffers struct {
+	level     numbers[int8]
 	start     numbers[int64]
 	key       keyBuffers
 	dense     numbers[uint8]
@@ -103,7 +104,8 @@ type viewerBuffers struct {
 	registers registerMaps
 }
 
-func (b *viewerBuffers) add(start windows.Minute, k key, v *viewers) {
+func (b *viewerBuffers) add(l level, start windows.Minute, k key, v *viewers) {
+	b.level = append(b.level, int8(l))
 	b.start = append(b.start, seconds(start))
 	b.key.add(k)
 	dense := uint8(0)
@@ -118,17 +120,9 @@ func (b *viewerBuffers) add(start windows.Minute, k key, v *viewers) {
 func (b *viewerBuffers) rows() int { return len(b.start) }
 
 func (b *viewerBuffers) all() []buffer {
-	out := append([]buffer{&b.start}, b.key.all()...)
+	out := append([]buffer{&b.level, &b.start}, b.key.all()...)
 	return append(out, &b.dense, &b.tokens, &b.registers)
 }
-
-// rolledBuffers is a block of item_viewers_rolled.
-type rolledBuffers struct {
-	viewerBuffers
-	level numbers[int8]
-}
-
-func (b *rolledBuffers) all() []buffer { return append(b.viewerBuffers.all(), &b.level) }
 
 // outcomeBuffers is a block of outcomes.
 type outcomeBuffers struct {

@@ -267,7 +267,7 @@ func (o *oracle) check(t testing.TB, w *world) {
 
 // viewersQuery is how an analyst asks for viewers.
 const viewersQuery = `
-WITH (SELECT sum(reached) FROM {{.}}.item_minutes_exact
+WITH (SELECT sum(reached) FROM {{.}}.item_minutes FINAL
       WHERE type = {type:String} AND dimension = {dimension:String} AND value = {value:String} AND rest = {rest:String}
         AND (kind = 'item' AND item = {item:String} OR {kind:String} = 'site')
         AND minute >= {since:DateTime('UTC')} AND minute < {until:DateTime('UTC')}) AS reached,

@@ -13,8 +13,7 @@ type expiry struct{ table, column string }
 
 var expiring = []expiry{
 	{itemMinutes.name, "minute"},
-	{viewersMinutes.name, "start"},
-	{viewersRolled.name, "start"},
+	{itemViewers.name, "start"},
 	{outcomes.name, "minute"},
 }
 

@@ -36,8 +36,9 @@ type rollup struct {
 	names  []byte
 	seen   []*sketches.Viewers // of each key; those behind are free
 	dense  int
-	lookup []byte // scratch
-	emit   func(start windows.Minute, k key, v *sketches.Viewers) error
+	lookup []byte   // scratch
+	tokens []uint32 // scratch
+	emit   func(l level, start windows.Minute, k key, r windows.Row) error
 }
 
 type rolledKey struct {
@@ -98,7 +99,8 @@ func (r *rollup) flush() error {
 	for i, k := range r.keys {
 		k.item = r.names[begin:k.end]
 		begin = k.end
-		if err := r.emit(r.start, k.key, r.seen[i]); err != nil {
+		r.tokens = r.seen[i].AppendTokens(r.tokens[:0])
+		if err := r.emit(r.level, r.start, k.key, windows.Row{Tokens: r.tokens, Registers: r.seen[i].Registers()}); err != nil {
 			return err
 		}
 	}

@@ -16,16 +16,15 @@ type table struct {
 
 // Types that stand in several columns.
 const (
-	typeLow     = "LowCardinality(String)"
-	typeMinute  = "DateTime('UTC')"
-	typeRest    = "Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3)"
-	typeKind    = "Enum8('item' = 0, 'site' = 1, 'other' = 2)"
-	typeLevel   = "Enum8('minute' = 0, 'hour' = 1, 'day' = 2)"
-	typeDense   = "SimpleAggregateFunction(max, UInt8)"
-	typeAll     = "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32))"
-	typeSome    = "SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32))"
-	typeHighest = "SimpleAggregateFunction(maxMap, Map(UInt16, UInt8))"
-	typeText    = "SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))"
+	typeLow       = "LowCardinality(String)"
+	typeMinute    = "DateTime('UTC')"
+	typeRest      = "Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3)"
+	typeKind      = "Enum8('item' = 0, 'site' = 1, 'other' = 2)"
+	typeLevel     = "Enum8('minute' = 0, 'hour' = 1, 'day' = 2)"
+	typeDense     = "SimpleAggregateFunction(max, UInt8)"
+	typeTokens    = "SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32))"
+	typeRegisters = "SimpleAggregateFunction(maxMap, Map(UInt16, UInt8))"
+	typeText      = "SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))"
 )
 
 var (
@@ -35,12 +34,9 @@ var (
 	itemMinutes = table{"item_minutes", join(
 		[]column{{"minute", typeMinute}}, seriesColumns,
 		[]column{{"events", "UInt64"}, {"beyond", "Int64"}, {"epoch", "UInt64"}, {"partition", "UInt16"}, {"ahead", "Int32"}, {"offset", "Int64"}})}
-	viewersMinutes = table{"item_viewers_minutes", join(
-		[]column{{"start", typeMinute}}, seriesColumns,
-		[]column{{"dense", typeDense}, {"tokens", typeAll}, {"registers", typeHighest}})}
-	viewersRolled = table{"item_viewers_rolled", join(
-		[]column{{"start", typeMinute}}, seriesColumns,
-		[]column{{"dense", typeDense}, {"tokens", typeSome}, {"registers", typeHighest}, {"level", typeLevel}})}
+	itemViewers = table{"item_viewers", join(
+		[]column{{"level", typeLevel}, {"start", typeMinute}}, seriesColumns,
+		[]column{{"dense", typeDense}, {"tokens", typeTokens}, {"registers", typeRegisters}})}
 	items    = table{"items", []column{{"item", "String"}, {"title", typeText}, {"url", typeText}, {"image", typeText}}}
 	outcomes = table{"outcomes", join(
 		[]column{{"minute", typeMinute}, {"outcome", typeLow}, {"reason", typeLow}, {"records", "UInt64"}}, identityColumns)}
@@ -56,7 +52,7 @@ var (
 	})}
 	deployment = table{"deployment", []column{{"key", "String"}, {"topic", "String"}, {"consumer", "String"}}}
 
-	tables = []table{itemMinutes, viewersMinutes, viewersRolled, items, outcomes, seals, deployment}
+	tables = []table{itemMinutes, itemViewers, items, outcomes, seals, deployment}
 )
 
 func join(parts ...[]column) (all []column) {

@@ -7,16 +7,12 @@ import (
 	"tidemark/sketches"
 )
 
-// viewers is a viewers sketch in the form of the columns: tokens, or registers that
-// are not zero.
+// viewers is a viewers sketch in the form of the columns: tokens and their registers,
+// or registers alone; of registers those that are not zero.
 type viewers struct {
 	tokens    []uint32
 	registers []register
 	dense     bool
-}
-
-func (v *viewers) reset() {
-	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], false
 }
 
 // suffixBits is how many bits of a token's 25 follow those of the register.
@@ -27,7 +23,6 @@ const fromZeroSuffix = 1 << sketches.SparsePrecision
 
 // columnToken returns a token as the column has it: a number below 2^26, which the
 // codec T64 packs into 26 bits, where 32 bits that look random would stay 32.
-// tidemark_registers in SQL is its inverse.
 func columnToken(token uint32) (uint32, error) {
 	const suffix = 1<<suffixBits - 1
 	if token&1 == 0 {
@@ -45,35 +40,13 @@ func columnToken(token uint32) (uint32, error) {
 
 // setTokens makes v those of a list of different tokens.
 func (v *viewers) setTokens(tokens []uint32) error {
-	v.reset()
+	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], false
 	for _, t := range tokens {
 		c, err := columnToken(t)
 		if err != nil {
 			return err
 		}
 		v.tokens = append(v.tokens, c)
-	}
-	return nil
-}
-
-// setRegisters makes v those of registers.
-func (v *viewers) setRegisters(r sketches.Registers) error {
-	v.reset()
-	v.dense = true
-	if err := r.Valid(); err != nil {
-		return err
-	}
-	for i, rank := range r {
-		if rank != 0 {
-			v.registers = append(v.registers, newRegister(uint32(i), rank))
-		}
-	}
-	return nil
-}
-
-// addRegisters puts the registers of the tokens beside them.
-func (v *viewers) addRegisters(tokens []uint32) {
-	for _, t := range tokens {
 		v.registers = append(v.registers, newRegister(sketches.RegisterOf(t)))
 	}
 	// Of several of one register the highest is the last.
@@ -85,4 +58,19 @@ func (v *viewers) addRegisters(tokens []uint32) {
 		}
 	}
 	v.registers = kept
+	return nil
+}
+
+// setRegisters makes v those of registers.
+func (v *viewers) setRegisters(r sketches.Registers) error {
+	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], true
+	if err := r.Valid(); err != nil {
+		return err
+	}
+	for i, rank := range r {
+		if rank != 0 {
+			v.registers = append(v.registers, newRegister(uint32(i), rank))
+		}
+	}
+	return nil
 }

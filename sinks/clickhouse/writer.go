@@ -14,7 +14,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tidemark/sinks"
-	"tidemark/sketches"
 	"tidemark/windows"
 )
 
@@ -34,14 +33,11 @@ type writer struct {
 
 	minutes  minuteBuffers
 	viewers  viewerBuffers
-	rolled   rolledBuffers
 	outcomes outcomeBuffers
 	inserts  []*insert // of those, in that order
 
-	viewersMinute, viewersHour, viewersDay rollup
-
-	form   viewers                // scratch
-	tokens [levelDay + 1][]uint32 // scratch: a day is written while an hour is
+	rollups [levelDay + 1]rollup
+	form    viewers // scratch
 
 	series map[windows.Series]uint32
 	months map[int]bool // of the inserts that are open
@@ -56,12 +52,12 @@ func newWriter(conn driver.Conn, database string) *writer {
 	for _, to := range []struct {
 		table table
 		block block
-	}{{itemMinutes, &w.minutes}, {viewersMinutes, &w.viewers}, {viewersRolled, &w.rolled}, {outcomes, &w.outcomes}} {
+	}{{itemMinutes, &w.minutes}, {itemViewers, &w.viewers}, {outcomes, &w.outcomes}} {
 		w.inserts = append(w.inserts, &insert{table: to.table, database: database, conn: conn, block: to.block})
 	}
-	w.viewersMinute = rollup{level: levelMinute, emit: w.addMinute}
-	w.viewersHour = rollup{level: levelHour, emit: w.addHour}
-	w.viewersDay = rollup{level: levelDay, emit: w.addDay}
+	for l := range w.rollups {
+		w.rollups[l] = rollup{level: level(l), emit: w.addViewers}
+	}
 	return w
 }
 
@@ -69,7 +65,6 @@ func newWriter(conn driver.Conn, database string) *writer {
 const (
 	toMinutes = iota
 	toViewers
-	toRolled
 	toOutcomes
 )
 
@@ -173,7 +168,7 @@ func (w *writer) minute(of []sealed) error {
 			return err
 		}
 	}
-	return w.viewersMinute.flush()
+	return w.rollups[levelMinute].flush()
 }
 
 // partial writes a minute of a seal; alone says that no other seal has a part of it.
@@ -237,26 +232,40 @@ func (w *writer) count(p sealed, minute windows.Minute, k key, r windows.Row) er
 
 // see writes the viewers of a row, if any are known, or unites them with those of
 // other seals.
-func (w *writer) see(minute windows.Minute, k key, r windows.Row, alone bool) (err error) {
-	switch {
-	case r.Registers == nil && len(r.Tokens) == 0:
+func (w *writer) see(minute windows.Minute, k key, r windows.Row, alone bool) error {
+	if r.Registers == nil && len(r.Tokens) == 0 {
 		return nil
-	case r.Registers != nil:
+	}
+	if alone {
+		return w.addViewers(levelMinute, minute, k, r)
+	}
+	if r.Registers != nil {
+		if err := r.Registers.Valid(); err != nil {
+			return refuse(minute, k, err)
+		}
+	}
+	return w.rollups[levelMinute].add(minute, k, r)
+}
+
+// addViewers writes the viewers of a minute, hour or day, and passes them on to the
+// next level.
+func (w *writer) addViewers(l level, start windows.Minute, k key, r windows.Row) (err error) {
+	if r.Registers != nil {
 		err = w.form.setRegisters(r.Registers)
-	case alone:
+	} else {
 		err = w.form.setTokens(r.Tokens)
 	}
 	if err != nil {
-		return refuse(minute, k, err)
+		return refuse(start, k, err)
 	}
-	if !alone {
-		return w.viewersMinute.add(minute, k, r)
-	}
-	w.viewers.add(minute, k, &w.form)
+	w.viewers.add(l, start, k, &w.form)
 	if err := w.inserts[toViewers].added(w.ctx); err != nil {
 		return err
 	}
-	return w.viewersHour.add(minute, k, r)
+	if l == levelDay {
+		return nil
+	}
+	return w.rollups[l+1].add(start, k, r)
 }
 
 // refuse says that viewers are not what they must be.
@@ -264,60 +273,10 @@ func refuse(start windows.Minute, k key, err error) error {
 	return stopped("viewers of item %q, type %q, at %s: %w", k.item, k.Type, start.Time().Format(time.RFC3339), err)
 }
 
-// addMinute writes the viewers of a minute, and passes them on to its hour.
-func (w *writer) addMinute(start windows.Minute, k key, v *sketches.Viewers) error {
-	if err := w.show(levelMinute, start, k, v); err != nil {
-		return err
-	}
-	w.viewers.add(start, k, &w.form)
-	if err := w.inserts[toViewers].added(w.ctx); err != nil {
-		return err
-	}
-	return w.viewersHour.add(start, k, windows.Row{Tokens: w.tokens[levelMinute], Registers: v.Registers()})
-}
-
-// addHour writes the viewers of an hour, and passes them on to its day.
-func (w *writer) addHour(start windows.Minute, k key, v *sketches.Viewers) error {
-	if err := w.addRolled(levelHour, start, k, v); err != nil {
-		return err
-	}
-	return w.viewersDay.add(start, k, windows.Row{Tokens: w.tokens[levelHour], Registers: v.Registers()})
-}
-
-func (w *writer) addDay(start windows.Minute, k key, v *sketches.Viewers) error {
-	return w.addRolled(levelDay, start, k, v)
-}
-
-func (w *writer) addRolled(l level, start windows.Minute, k key, v *sketches.Viewers) error {
-	if err := w.show(l, start, k, v); err != nil {
-		return err
-	}
-	if !v.Dense() {
-		w.form.addRegisters(w.tokens[l])
-	}
-	w.rolled.add(start, k, &w.form)
-	w.rolled.level = append(w.rolled.level, int8(l))
-	return w.inserts[toRolled].added(w.ctx)
-}
-
-// show puts a sketch into the form of the columns, and its tokens into w.tokens.
-func (w *writer) show(l level, start windows.Minute, k key, v *sketches.Viewers) (err error) {
-	w.tokens[l] = v.AppendTokens(w.tokens[l][:0])
-	if v.Dense() {
-		err = w.form.setRegisters(v.Registers())
-	} else {
-		err = w.form.setTokens(w.tokens[l])
-	}
-	if err != nil {
-		return refuse(start, k, err)
-	}
-	return nil
-}
-
 // send ends the inserts: then all rows so far are there.
 func (w *writer) send() error {
-	for _, r := range []*rollup{&w.viewersMinute, &w.viewersHour, &w.viewersDay} {
-		if err := r.flush(); err != nil {
+	for l := range w.rollups {
+		if err := w.rollups[l].flush(); err != nil {
 			return err
 		}
 	}

@@ -32,48 +32,28 @@ PARTITION BY toYYYYMM(minute)
 ORDER BY (toMonday(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, ahead, offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 2048;
 
--- Who came, in two forms (DESIGN: a union is idempotent, so these rows may be merged
--- in the background). Up to 1,024 different viewers they are tokens, one each; beyond,
--- registers. dense says that some part was registers already.
---
--- Parts of one minute that have tokens have few of them, so all of a minute are kept.
+-- Who came, in minutes, hours and days, in two forms. Up to 1,024 different viewers
+-- they are tokens; merging stops at 1,025, which means that the registers count. Those
+-- of all tokens are among them, and where dense is set, of viewers without a token.
+-- A union is idempotent: rows of one key are merged in the background.
 
-CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_minutes (
-    level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2) DEFAULT 'minute' COMMENT 'so that a condition on it rules out this table',
-    start     DateTime('UTC') CODEC(Delta, ZSTD(1)),
-    type      LowCardinality(String),
+CREATE TABLE IF NOT EXISTS {{.}}.item_viewers (
+    level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2) COMMENT 'what the row is about; each level has all viewers',
+    start     DateTime('UTC') COMMENT 'of the minute, hour or day, in UTC' CODEC(Delta, ZSTD(1)),
+    type      LowCardinality(String) COMMENT 'this and the next five: as in item_minutes',
     dimension LowCardinality(String),
     value     LowCardinality(String),
     rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3),
-    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2),
+    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2) COMMENT 'site: all items together',
     item      String CODEC(ZSTD(1)),
-    dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
-    tokens    SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32)) CODEC(T64, ZSTD(1)),
-    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) CODEC(T64, ZSTD(1))
-) ENGINE = AggregatingMergeTree
-PARTITION BY toYYYYMM(start)
-ORDER BY (level, toDate(start), type, dimension, value, rest, kind, item, toUnixTimestamp(start))
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 1024;
-
--- Hours and days have the registers of their tokens beside them: merging stops at
--- 1,025 tokens, which means that the registers count.
-
-CREATE TABLE IF NOT EXISTS {{.}}.item_viewers_rolled (
-    level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2),
-    start     DateTime('UTC') CODEC(Delta, ZSTD(1)),
-    type      LowCardinality(String),
-    dimension LowCardinality(String),
-    value     LowCardinality(String),
-    rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3),
-    kind      Enum8('item' = 0, 'site' = 1, 'other' = 2),
-    item      String CODEC(ZSTD(1)),
-    dense     SimpleAggregateFunction(max, UInt8) CODEC(ZSTD(1)),
-    tokens    SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32)) CODEC(T64, ZSTD(1)),
-    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) CODEC(T64, ZSTD(1))
+    dense     SimpleAggregateFunction(max, UInt8) COMMENT 'whether some viewers have no token' CODEC(ZSTD(1)),
+    tokens    SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32)) COMMENT '25 bits of the keyed hash of a viewer' CODEC(T64, ZSTD(1)),
+    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) COMMENT 'of HyperLogLog with 2^14, those that are not zero' CODEC(T64, ZSTD(1))
 ) ENGINE = AggregatingMergeTree
 PARTITION BY toYYYYMM(start)
 ORDER BY (level, type, dimension, value, rest, kind, item, start)
-SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 256;
+SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1,
+    index_granularity = 1024, index_granularity_bytes = 1048576;
 
 -- The latest that was said of an item: of two texts the one with the higher (event
 -- time, then bytes).

@@ -8,14 +8,6 @@ CREATE OR REPLACE FUNCTION tidemark_union AS (dense, tokens, registers) ->
 CREATE OR REPLACE FUNCTION tidemark_is_dense AS seen ->
     (tupleElement(seen, 1) > 0 OR length(tupleElement(seen, 2)) > 1024);
 
--- The registers of tokens. A token below 2^25 is the first 25 bits of the viewer's
--- hash: 14 for the register, and 11 whose leading zeros are its rank less one. Where
--- those 11 are all zero it is 2^25 and the register times 64 and the rank less 11.
-CREATE OR REPLACE FUNCTION tidemark_registers AS tokens -> CAST((
-    arrayMap(t -> toUInt16(if(t < 33554432, bitShiftRight(t, 11), bitAnd(bitShiftRight(t, 6), 16383))), tokens),
-    arrayMap(t -> toUInt8(if(t < 33554432, 11 - floor(log2(bitAnd(t, 2047))), 11 + bitAnd(t, 63))), tokens)),
-    'Map(UInt16, UInt8)');
-
 -- LogLog-Beta for 2^14 registers, with the polynomial of the API; n registers are
 -- not zero. Lambdas over one element are there to name a value: a function's body is
 -- put in the place of its call, and what stands in it twice is worked on twice.

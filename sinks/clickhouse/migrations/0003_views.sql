@@ -39,13 +39,3 @@ CREATE OR REPLACE VIEW {{.}}.items_latest AS
 SELECT item, max(i.title).2 AS title, max(i.url).2 AS url, max(i.image).2 AS image
 FROM {{.}}.items AS i
 GROUP BY item;
-
--- Minutes, hours and days alike.
-CREATE OR REPLACE VIEW {{.}}.item_viewers AS
-SELECT level, start, type, dimension, value, rest, kind, item, dense, tokens,
-    CAST((arrayConcat(mapKeys(registers), mapKeys(tidemark_registers(tokens))),
-          arrayConcat(mapValues(registers), mapValues(tidemark_registers(tokens)))), 'Map(UInt16, UInt8)') AS registers
-FROM {{.}}.item_viewers_minutes
-UNION ALL
-SELECT level, start, type, dimension, value, rest, kind, item, dense, tokens, registers
-FROM {{.}}.item_viewers_rolled;

@@ -217,7 +217,7 @@ func TestKilledAnywhereItGoesOn(t *testing.T) {
 		kills = 1000
 	}
 	// Which shares of the file each import is killed at: all of them spread evenly
-	// over 1–99 %, dealt to imports of one to nine deaths.
+	// over 1–99 %, dealt to imports of one to fifteen deaths.
 	var points []float64
 	for i := range kills + kills/5 { // a few miss, because the end came first
 		points = append(points, 0.01+0.98*(float64(i)+random.Float64())/float64(kills+kills/5))
@@ -225,7 +225,7 @@ func TestKilledAnywhereItGoesOn(t *testing.T) {
 	random.Shuffle(len(points), func(i, j int) { points[i], points[j] = points[j], points[i] })
 	var reached []float64 // shares of the lines that were sealed when it was killed
 	for len(points) > 0 {
-		n := min(1+random.IntN(9), len(points))
+		n := min(1+random.IntN(15), len(points))
 		chain := points[:n]
 		points = points[n:]
 		slices.Sort(chain)
@@ -266,25 +266,25 @@ func TestKilledAnywhereItGoesOn(t *testing.T) {
 // crashSteps are the steps of a seal: see windows/store/FORMAT.md.
 var crashSteps = []string{"apply.begin", "apply.texts", "apply.encoded", "apply.committed", "apply.shown"}
 
-// Killed between the steps of a seal: of the first, and of one in the middle, and
-// then again on the way to the end.
+// Killed between the steps of a seal: of the first, and then again of one in the
+// middle.
 func TestKilledBetweenTheStepsOfASeal(t *testing.T) {
 	r := newReference(t)
 	deaths := 0
 	for _, step := range crashSteps {
+		data := newFolder(t)
 		for _, n := range []int{1, 40} {
-			what := fmt.Sprintf("killed at %s, the %d. time", step, n)
-			data := newFolder(t)
-			args := data.args(append(slices.Clone(crashFlags), r.path)...)
-			for _, at := range []int{n, 7} {
-				killed := call{args: args, env: []string{fmt.Sprintf("TIDEMARK_CRASH=%s:%d", step, at)}, crash: true}.run(t)
-				if killed.status != -int(syscall.SIGKILL) {
-					t.Fatalf("%s: exit status %d\n%s", what, killed.status, killed.stderr)
-				}
-				deaths++
+			killed := call{
+				args:  data.args(append(slices.Clone(crashFlags), r.path)...),
+				env:   []string{fmt.Sprintf("TIDEMARK_CRASH=%s:%d", step, n)},
+				crash: true,
+			}.run(t)
+			if killed.status != -int(syscall.SIGKILL) {
+				t.Fatalf("to be killed at %s, the %d. time: exit status %d\n%s", step, n, killed.status, killed.stderr)
 			}
-			r.goOn(t, what, data)
+			deaths++
 		}
+		r.goOn(t, "killed at "+step, data)
 	}
 	t.Logf("killed %d times between the steps of a seal", deaths)
 }

@@ -45,7 +45,7 @@ func TestEverySetIsExact(t *testing.T) {
 			direct.verdict(t)
 
 			server := data.serve(t)
-			n = 60
+			n = 40
 			if soak() {
 				n = 2000
 			}

@@ -9,16 +9,16 @@ CREATE OR REPLACE FUNCTION tidemark_is_dense AS seen ->
     (tupleElement(seen, 1) > 0 OR length(tupleElement(seen, 2)) > 1024);
 
 -- LogLog-Beta for 2^14 registers, with the polynomial of the API; n registers are
--- not zero. Lambdas over one element are there to name a value: a function's body is
--- put in the place of its call, and what stands in it twice is worked on twice.
-CREATE OR REPLACE FUNCTION tidemark_estimate AS registers -> arrayMap(n -> arrayMap(zeros -> arrayMap(z ->
+-- not zero. The lambda over one element is there to name values: a function's body is
+-- put in the place of its call, and what stands in it twice is planned twice.
+CREATE OR REPLACE FUNCTION tidemark_estimate AS registers -> arrayMap((n, z) ->
     toUInt64(floor(0.5 + 11817.000968551936 * n
-        / (zeros + arraySum(rank -> 1 / bitShiftLeft(toUInt64(1), rank), mapValues(registers))
-           - 0.371009760230692 * zeros
+        / (16384 - n + arraySum(rank -> 1 / bitShiftLeft(toUInt64(1), rank), mapValues(registers))
+           - 0.371009760230692 * (16384 - n)
            + z * (0.00978811941207509 + z * (0.185796293324165 + z * (0.203015527328432
              + z * (-0.116710521803686 + z * (0.0431106699492820 + z * (-0.00599583540511831
              + z * 0.000449704299509437))))))))),
-    [log1p(zeros)])[1], [16384 - n])[1], [length(registers)])[1];
+    [length(registers)], [log1p(16384 - length(registers))])[1];
 
 -- How many different viewers there were, and the bounds, as the API says it: the
 -- tuple (viewers, low, high). seen is a tidemark_union, reached the sum of reached over

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,12 +45,12 @@ func TestAnyQuestion(t *testing.T) {
 	names := slices.Sorted(maps.Keys(pools))
 	rapid.Check(t, func(rt *rapid.T) {
 		path := "/v1/" + rapid.SampledFrom(queries.Paths).Draw(rt, "path")
-		query := ""
+		var query strings.Builder
 		for range rapid.IntRange(0, 6).Draw(rt, "parameters") {
 			name := rapid.SampledFrom(names).Draw(rt, "name")
-			query += "&" + name + "=" + rapid.SampledFrom(pools[name]).Draw(rt, "value")
+			query.WriteString("&" + name + "=" + rapid.SampledFrom(pools[name]).Draw(rt, "value"))
 		}
-		u := url.URL{Path: path, RawQuery: query}
+		u := url.URL{Path: path, RawQuery: query.String()}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, u.String(), http.NoBody)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"tidemark/windows"
@@ -128,47 +127,48 @@ func (c *contest) settle() error {
 		if err != nil {
 			return err
 		}
-		c.enter(places)
+		if err := c.enter(places); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // lookUp adds to some candidates what they have in parts whose lists lack them.
 func (c *contest) lookUp(some []candidate) error {
-	index := make(map[uint32]int, len(some))
+	var index idIndex // into some
+	var ids []uint32
 	for i, x := range some {
 		if x.id != 0 && !c.exact(x) {
-			index[x.id] = i
+			index.put(x.id, i)
+			ids = append(ids, x.id)
 		}
 	}
-	if len(index) == 0 {
-		return nil
-	}
-	ids := slices.Sorted(maps.Keys(index))
+	slices.Sort(ids)
+	listed := make([]int, len(some)) // the last list, from 1, that has it
 	missing := make([]uint32, 0, len(ids))
-	for i := range c.evidence.lists {
-		l := &c.evidence.lists[i]
-		if l.most == 0 {
+	for n := range c.evidence.lists {
+		l := &c.evidence.lists[n]
+		if l.most == 0 || len(ids) == 0 {
 			continue // it is complete
 		}
-		listed := make(map[uint32]bool)
 		for _, id := range l.items {
-			if _, ok := index[id]; ok {
-				listed[id] = true
+			if i, ok := index.get(id); ok {
+				listed[i] = n + 1
 			}
 		}
 		missing = missing[:0]
 		for _, id := range ids {
-			if !listed[id] {
+			if i, _ := index.get(id); listed[i] != n+1 {
 				missing = append(missing, id)
-				some[index[id]].closed += l.most
+				some[i].closed += l.most
 			}
 		}
 		if len(missing) == 0 {
 			continue
 		}
 		at := windows.Stretch{Level: l.part.Level, Range: windows.Range{From: l.part.Start, To: l.part.Start + 1}}
-		err := c.snap.RowsOf(at, l.series, missing, func(i int, p windows.Part, row windows.Row) error {
+		err := c.snap.RowsOf(at, l.series, missing, func(m int, p windows.Part, row windows.Row) error {
 			if p != l.part {
 				return nil
 			}
@@ -176,8 +176,8 @@ func (c *contest) lookUp(some []candidate) error {
 			if !row.Short {
 				closed = l.closed - l.most
 			}
-			x := &some[index[missing[i]]]
-			x.add(c.measure(row.Events, row.Reached), l.loose, closed)
+			i, _ := index.get(missing[m])
+			some[i].add(c.measure(row.Events, row.Reached), l.loose, closed)
 			return nil
 		})
 		if err = cmp.Or(err, c.ctx.Err()); err != nil {
@@ -198,19 +198,15 @@ func (c *contest) evaluate(some []candidate) ([]place, error) {
 	var open []int // whose numbers have to be read
 	var keys []key
 	for i, x := range some {
-		name := x.name
-		if x.id != 0 {
-			var err error
-			if name, err = c.name(x.id); err != nil {
-				return nil, err
-			}
-		}
-		places[i].name = name
+		places[i] = place{id: x.id, name: x.name}
 		if c.by == ByViews && c.exact(x) {
 			places[i].views = x.listed.number()
 			continue
 		}
-		open, keys = append(open, i), append(keys, c.item(name))
+		if err := c.nameIt(&places[i]); err != nil {
+			return nil, err
+		}
+		open, keys = append(open, i), append(keys, c.item(places[i].name))
 	}
 	if len(keys) == 0 {
 		return places, nil

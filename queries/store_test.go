@@ -31,9 +31,15 @@ type onDisk struct {
 // the log had come far enough for all of it to be rolled up: so whatever comes
 // afterwards is late at every level.
 func newOnDisk(tb testing.TB, keep store.Retention, maintainEach int) func(queriestest.Setup, sketches.Hasher) queriestest.Backing {
+	tb.Helper()
+	return openOnDisk(tb, tb.TempDir()+"/store", keep, maintainEach)
+}
+
+func openOnDisk(tb testing.TB, dir string, keep store.Retention, maintainEach int) func(queriestest.Setup, sketches.Hasher) queriestest.Backing {
+	tb.Helper()
 	return func(s queriestest.Setup, h sketches.Hasher) queriestest.Backing {
 		st, err := store.Open(store.Options{
-			Dir: tb.TempDir() + "/store", Create: true, KeyID: h.KeyID(), Partitions: s.Partitions, Keep: keep,
+			Dir: dir, Create: true, KeyID: h.KeyID(), Partitions: s.Partitions, Keep: keep,
 			ViewTypes: s.ViewTypes, Dimensions: s.Dimensions, Logger: slog.New(slog.DiscardHandler), CacheBytes: 1 << 30,
 		})
 		if err != nil {

@@ -90,6 +90,7 @@ type rival struct {
 
 // place is an item, or a value, with its numbers.
 type place struct {
+	id      uint32 // of an item whose name was not needed yet; else 0
 	name    string
 	views   Number
 	viewers Number
@@ -104,7 +105,7 @@ func (r *ranking) score(p place) Number {
 }
 
 // enter adds places in their order; those with nothing have none.
-func (r *ranking) enter(places []place) {
+func (r *ranking) enter(places []place) error {
 	for _, p := range places {
 		if r.score(p).Value > 0 {
 			r.places = append(r.places, p)
@@ -112,17 +113,44 @@ func (r *ranking) enter(places []place) {
 			r.rest = max(r.rest, r.score(p).High)
 		}
 	}
-	slices.SortFunc(r.places, func(a, b place) int {
+	slices.SortFunc(r.places, func(a, b place) int { return cmp.Compare(r.score(b).Value, r.score(a).Value) })
+	// Names are looked up of those alone that have a place, or tie with the last.
+	bar := r.bar()
+	full := len(r.places)
+	for full > r.limit && r.score(r.places[full-1]).Value < bar {
+		full--
+	}
+	for i := range r.places[:full] {
+		if err := r.nameIt(&r.places[i]); err != nil {
+			return err
+		}
+	}
+	slices.SortFunc(r.places[:full], func(a, b place) int {
 		return cmp.Or(cmp.Compare(r.score(b).Value, r.score(a).Value), cmp.Compare(a.name, b.name))
 	})
-	full := min(r.limit, len(r.places))
-	for _, p := range r.places[full:] {
+	least := r.least()
+	for _, p := range r.places[min(r.limit, full):] {
 		high := r.score(p).High
-		if high > r.behind.high || high == r.behind.high && p.name < r.behind.name {
+		if high < max(least, r.behind.high) {
+			continue
+		}
+		if err := r.nameIt(&p); err != nil {
+			return err
+		}
+		if high > r.behind.high || p.name < r.behind.name {
 			r.behind = rival{high, p.name}
 		}
 	}
-	r.places = r.places[:full]
+	r.places = r.places[:min(r.limit, full)]
+	return nil
+}
+
+func (r *ranking) nameIt(p *place) (err error) {
+	if p.id != 0 {
+		p.name, err = r.name(p.id)
+		p.id = 0
+	}
+	return err
 }
 
 // bar returns the number of the last place; 0 while there is room.
@@ -173,8 +201,7 @@ func (r *ranking) values() error {
 		}
 		places = append(places, p)
 	}
-	r.enter(places)
-	return nil
+	return r.enter(places)
 }
 
 // hint says why a ranking may surprise.

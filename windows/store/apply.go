@@ -116,7 +116,7 @@ func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch
 	if err := batch.Set(positionKey(seal.Log, seal.Partition), after.append(nil), nil); err != nil {
 		return nil, err
 	}
-	return after, s.commit(batch, pebble.Sync)
+	return after, s.commit(batch, true)
 }
 
 // show makes a committed seal part of what readers see.

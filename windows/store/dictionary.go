@@ -19,7 +19,7 @@ import (
 // the names are (invariant ST3). Names whose seal was lost stay, unused.
 type dictionary struct {
 	db           *pebble.DB
-	commit       func(*pebble.Batch, *pebble.WriteOptions) error
+	commit       func(b *pebble.Batch, sync bool) error
 	what         string // in errors
 	byName, byID byte   // prefixes of its keys
 	last         uint32 // the highest id it may give
@@ -191,7 +191,7 @@ func (d *dictionary) assignLocked(b *nameBatch) error {
 	if batch == nil {
 		return nil
 	}
-	if err := d.commit(batch, pebble.NoSync); err != nil {
+	if err := d.commit(batch, false); err != nil {
 		return fmt.Errorf("write names of %ss: %w", d.what, err)
 	}
 	return nil

@@ -107,9 +107,7 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 		}
 		from := blockKey{level: l, start: start}.append(nil)
 		to := blockKey{level: l, start: start, part: number}.append(nil)
-		if err := out.deleteRange(from, to); err != nil {
-			return err
-		}
+		out.deleteRange(from, to)
 		info, err := r.merge(ctx, blockKey{level: l, start: start, part: number}, n.older(l, within, number))
 		if err != nil {
 			return err
@@ -130,6 +128,16 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 	if err != nil {
 		return err
 	}
+	if len(out.paths) > 0 {
+		if err := s.reserve(&job{number: number, level: l, periods: starts}); err != nil {
+			return err
+		}
+		changes = append(changes, rowChange{key: reservedKey(number)})
+	}
+	if err := out.ingest(number); err != nil {
+		return err
+	}
+	s.step("fold.ingested")
 	s.gate.Lock()
 	defer s.gate.Unlock()
 	s.mu.Lock()
@@ -144,6 +152,41 @@ func (s *Store) foldSnapshot(ctx context.Context, l windows.Level, starts []wind
 	}
 	s.enterLocked(p)
 	return nil
+}
+
+// reserve notes that files of a folding are about to be ingested: if it ends there,
+// they lie in the store without a catalogue row, and the number must not be given to
+// another part before they are removed.
+func (s *Store) reserve(j *job) error {
+	b := s.db.NewBatch()
+	if err := b.Set(reservedKey(j.number), j.append(nil), nil); err != nil {
+		return errors.Join(err, b.Close())
+	}
+	return s.commit(b, true)
+}
+
+// removeUnfinished removes what foldings that were never committed have left.
+func (s *Store) removeUnfinished() error {
+	b := s.db.NewBatch()
+	err := s.eachRow(prefixReserved, func(key, value []byte) error {
+		j, err := parseJob(key, value)
+		if err != nil {
+			return err
+		}
+		s.nextPart.Store(max(s.nextPart.Load(), j.number+1))
+		for _, start := range j.periods {
+			from := blockKey{level: j.level, start: start, part: j.number}.append(nil)
+			to := blockKey{level: j.level, start: start, part: j.number + 1}.append(nil)
+			if err := b.DeleteRange(from, to, nil); err != nil {
+				return err
+			}
+		}
+		return b.Delete(key, nil)
+	})
+	if err != nil || b.Empty() {
+		return errors.Join(err, b.Close())
+	}
+	return s.commit(b, true)
 }
 
 // without returns the changes of the catalogue's rows that take starts of a level

@@ -22,7 +22,11 @@ const (
 	prefixReasonID   = 'R' // reason id -> reason
 	prefixText       = 't' // item id -> its title, url and image
 	prefixMark       = 'k' // part -> the periods that are being rolled up as this part
+	prefixReserved   = 'g' // part -> what a folding writes as this part, until it is there
 	prefixFloor      = 'f' // level -> where it begins
+	prefixLedger     = 'w' // number of the last commit -> nothing
+	prefixIngested   = 'x' // one row: the part whose files were ingested last
+	prefixFiles      = 'y' // part -> nothing: a file of its own among these files
 )
 
 // Reserved ids. Part of the format.
@@ -97,6 +101,14 @@ func partKey(part uint32) []byte {
 
 func markKey(part uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{prefixMark}, part)
+}
+
+func filesKey(part uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{prefixFiles}, part)
+}
+
+func reservedKey(part uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{prefixReserved}, part)
 }
 
 func floorKey(l windows.Level) []byte { return []byte{prefixFloor, byte(l)} }

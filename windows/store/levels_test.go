@@ -294,7 +294,7 @@ func TestSealsAndCrashesBetweenTheSteps(t *testing.T) {
 	if m := s.db.Metrics(); m.Ingest.Count == 0 {
 		t.Error("no file was ingested")
 	}
-	for _, name := range []string{"roll.marked", "roll.merged", "roll.committed", "roll.shown", "fold.merged", "fold.committed"} {
+	for _, name := range []string{"roll.marked", "roll.merged", "roll.committed", "roll.shown", "roll.ingested", "fold.merged", "fold.ingested", "fold.committed"} {
 		if steps[name] == 0 {
 			t.Errorf("the step %s was not reached", name)
 		}

@@ -16,13 +16,16 @@ import (
 type logger struct {
 	log *slog.Logger
 
+	hang  sync.Once
+	stuck chan struct{} // closed once a goroutine was left inside of Pebble, with its locks
+
 	once   sync.Once
 	failed chan struct{} // closed once writing is over
 	err    error         // why; set before failed is closed
 }
 
 func newLogger(log *slog.Logger) *logger {
-	return &logger{log: log, failed: make(chan struct{})}
+	return &logger{log: log, failed: make(chan struct{}), stuck: make(chan struct{})}
 }
 
 // Infof takes a message of no consequence.
@@ -45,7 +48,7 @@ func (l *logger) Fatalf(format string, args ...any) {
 			err = cause
 		}
 	}
-	l.fail(err)
+	l.leave(err)
 	select {}
 }
 
@@ -91,12 +94,34 @@ func (l *logger) failure() error {
 	}
 }
 
+// leave notes that a goroutine is left inside of Pebble.
+func (l *logger) leave(err error) {
+	l.fail(err)
+	l.hang.Do(func() { close(l.stuck) })
+}
+
+// isStuck reports whether Pebble can't even be closed.
+func (l *logger) isStuck() bool {
+	select {
+	case <-l.stuck:
+		return true
+	default:
+		return false
+	}
+}
+
 // guard calls f, which writes by Pebble, and returns its error, or why writing
 // has ended: then f may never return.
 func (l *logger) guard(f func() error) error {
 	if err := l.failure(); err != nil {
 		return err
 	}
+	return l.await(f, l.failed)
+}
+
+// await calls f and returns its error, or where the channel is closed before, why
+// writing has ended.
+func (l *logger) await(f func() error, ended <-chan struct{}) error {
 	done := make(chan error, 1)
 	go func() {
 		// Pebble panics with the error where its log can't be written.
@@ -106,7 +131,7 @@ func (l *logger) guard(f func() error) error {
 			case runtime.Error:
 				panic(r)
 			case error:
-				l.fail(r)
+				l.leave(r)
 			default:
 				panic(r)
 			}
@@ -116,7 +141,7 @@ func (l *logger) guard(f func() error) error {
 	select {
 	case err := <-done:
 		return err
-	case <-l.failed:
-		return l.err
+	case <-ended:
+		return l.failure()
 	}
 }

@@ -265,5 +265,5 @@ func (s *Store) writeLog(l Log) error {
 	if err := b.Set(logKey(l.ID), l.append(nil), nil); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	return s.commit(b, pebble.Sync)
+	return s.commit(b, true)
 }

@@ -55,7 +55,7 @@ type job struct {
 	periods []windows.Minute // ascending; of ever: days
 }
 
-// A mark's row: what is being rolled up. Part of the format:
+// A mark's row: what is being rolled up, or folded. Part of the format:
 //
 //	uvarint(version) uvarint(level) uvarint(n), n × uvarint(start − start before)
 const markVersion = 1
@@ -92,7 +92,7 @@ func parseJob(key, value []byte) (*job, error) {
 		}
 		j.periods = append(j.periods, windows.Minute(at))
 	}
-	if d.bad || len(d.b) > 0 || j.level == levelMinute {
+	if d.bad || len(d.b) > 0 {
 		return nil, damaged(key, "not the row of a mark")
 	}
 	return j, nil
@@ -115,6 +115,9 @@ func (s *Store) loadFloors() error {
 	if s.opts.ReadOnly {
 		return nil
 	}
+	if err := s.removeUnfinished(); err != nil {
+		return err
+	}
 	for l, floor := range s.ladder.floor {
 		if err := s.removeBelow(windows.Level(l), floor); err != nil {
 			return err
@@ -128,26 +131,11 @@ func (s *Store) loadMarks() error {
 	return s.eachRow(prefixMark, func(key, value []byte) error {
 		j, err := parseJob(key, value)
 		if err == nil {
-			s.nextPart.Store(j.number + 1)
+			s.nextPart.Store(max(s.nextPart.Load(), j.number+1))
 			s.mark(j)
 		}
 		return err
 	})
-}
-
-// unmark forgets a mark whose part is there: only its row is left.
-func (s *Store) unmark(number uint32) error {
-	found := false
-	for p, n := range s.marks {
-		if n == number {
-			found = true
-			delete(s.marks, p)
-		}
-	}
-	if !found || s.opts.ReadOnly {
-		return nil
-	}
-	return s.db.Delete(markKey(number), pebble.NoSync)
 }
 
 // mark notes that periods are taken in from now on. gate must be held alone, or

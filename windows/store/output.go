@@ -1,8 +1,8 @@
 package store
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,16 +13,22 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// output takes the rows of a part that is made of others, ascending, and makes them
-// part of the store in one step: by a batch while they are few, else as files that
-// go right to the lowest level, where nothing ever rewrites them.
+// output takes the rows of a part that is made of others, ascending. While they are
+// few they go into the batch that makes them part of the store. Many become files,
+// which go right to the lowest level, where nothing ever rewrites them: they are
+// ingested before that batch, and until then no catalogue row names them, so that
+// nobody reads them.
 type output struct {
 	store   *Store
-	batch   *pebble.Batch // nil once there are files, and after the commit
+	batch   *pebble.Batch
+	size    uint64 // of the rows in the batch
 	options *pebble.Options
 	file    *sstable.Writer
-	bytes   uint64 // in batch, or file
+	written uint64 // into file
 	paths   []string
+	deletes [][2][]byte // ranges
+
+	ingested uint32 // the part, once its files were ingested
 }
 
 // ingestDir is where files are written to, beside Pebble's own.
@@ -51,41 +57,28 @@ func newOutput(s *Store) *output {
 
 // set adds a row.
 func (o *output) set(key, value []byte) error {
-	if o.batch != nil {
-		o.bytes += uint64(len(key) + len(value))
-		if o.bytes < o.store.sizes.batch {
+	if len(o.paths) == 0 {
+		o.size += uint64(len(key) + len(value))
+		if o.size < o.store.sizes.batch {
 			return o.batch.Set(key, value, nil)
 		}
 		if err := o.spill(); err != nil {
 			return err
 		}
 	}
-	if o.file != nil && o.bytes >= o.store.sizes.file {
-		if err := o.closeFile(); err != nil {
+	if o.written >= o.store.sizes.file {
+		if err := errors.Join(o.closeFile(), o.openFile()); err != nil {
 			return err
 		}
 	}
-	if o.file == nil {
-		if err := o.openFile(); err != nil {
-			return err
-		}
-	}
-	o.bytes += uint64(len(key) + len(value))
+	o.written += uint64(len(key) + len(value))
 	return o.file.Set(key, value)
 }
 
-// deleteRange removes all rows of the store from one key up to another, which lie
-// behind all rows that were set, and before all that will be.
-func (o *output) deleteRange(from, to []byte) error {
-	if o.batch != nil {
-		return o.batch.DeleteRange(from, to, nil)
-	}
-	if o.file == nil {
-		if err := o.openFile(); err != nil {
-			return err
-		}
-	}
-	return o.file.DeleteRange(from, to)
+// deleteRange removes all rows of the store from one key up to another, with the
+// commit.
+func (o *output) deleteRange(from, to []byte) {
+	o.deletes = append(o.deletes, [2][]byte{slices.Clone(from), slices.Clone(to)})
 }
 
 // spill turns the batch into a file.
@@ -95,25 +88,19 @@ func (o *output) spill() error {
 	}
 	rows := o.batch.Reader()
 	for {
-		kind, key, value, ok, err := rows.Next()
+		_, key, value, ok, err := rows.Next()
 		if err != nil {
 			return err
 		}
 		if !ok {
 			break
 		}
-		if kind == pebble.InternalKeyKindRangeDelete {
-			err = o.file.DeleteRange(key, value)
-		} else {
-			err = o.file.Set(key, value)
-		}
-		if err != nil {
+		if err := o.file.Set(key, value); err != nil {
 			return err
 		}
 	}
-	err := o.batch.Close()
-	o.batch = nil
-	return err
+	o.batch.Reset()
+	return nil
 }
 
 func (o *output) openFile() error {
@@ -133,7 +120,7 @@ func (o *output) openFile() error {
 	const lowest = 6
 	o.file = sstable.NewWriter(objstorageprovider.NewFileWritable(f), o.options.MakeWriterOptions(lowest, o.store.db.TableFormat()))
 	o.paths = append(o.paths, path)
-	o.bytes = 0
+	o.written = 0
 	return nil
 }
 
@@ -143,57 +130,54 @@ func (o *output) closeFile() error {
 	return err
 }
 
+// ingest makes the files of a part lie in the store, if there are any. They are on
+// the disk when it returns, and are not used until commit.
+func (o *output) ingest(part uint32) error {
+	if len(o.paths) == 0 {
+		return nil
+	}
+	if err := errors.Join(o.closeFile(), o.openFile()); err != nil {
+		return err
+	}
+	if err := errors.Join(o.file.Set(filesKey(part), nil), o.closeFile()); err != nil {
+		return err
+	}
+	if err := o.store.logger.guard(func() error { return o.store.db.Ingest(context.Background(), o.paths) }); err != nil {
+		return err
+	}
+	o.paths = nil
+	o.ingested = part
+	return nil
+}
+
 // commit makes the rows, the ranges that are removed, and the changes of rows
 // elsewhere part of the store, all or none. On the disk when it returns.
 func (o *output) commit(changes ...rowChange) error {
-	if o.batch == nil {
-		return o.ingest(changes)
-	}
 	b := o.batch
 	o.batch = nil
-	for _, c := range changes {
-		var err error
-		if c.value == nil {
-			err = b.Delete(c.key, nil)
-		} else {
-			err = b.Set(c.key, c.value, nil)
-		}
-		if err != nil {
-			return errors.Join(err, b.Close())
+	var err error
+	if o.ingested != 0 {
+		before := o.store.ledger.files
+		o.store.ledger.files = o.ingested
+		err = b.Set([]byte{prefixIngested}, binary.BigEndian.AppendUint32(nil, o.ingested), nil)
+		if before != 0 && before != o.ingested {
+			err = errors.Join(err, b.Delete(filesKey(before), nil))
 		}
 	}
-	return o.store.commit(b, pebble.Sync)
-}
-
-// ingest is commit of files. The changes elsewhere are a file of their own: files
-// that are ingested together must not overlap.
-func (o *output) ingest(changes []rowChange) error {
-	if o.file != nil {
-		if err := o.closeFile(); err != nil {
-			return err
-		}
-	}
-	slices.SortFunc(changes, func(a, b rowChange) int { return bytes.Compare(a.key, b.key) })
-	if err := o.openFile(); err != nil {
-		return err
+	for _, d := range o.deletes {
+		err = errors.Join(err, b.DeleteRange(d[0], d[1], nil))
 	}
 	for _, c := range changes {
-		var err error
 		if c.value == nil {
-			err = o.file.Delete(c.key)
+			err = errors.Join(err, b.Delete(c.key, nil))
 		} else {
-			err = o.file.Set(c.key, c.value)
-		}
-		if err != nil {
-			return err
+			err = errors.Join(err, b.Set(c.key, c.value, nil))
 		}
 	}
-	if err := o.closeFile(); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, b.Close())
 	}
-	paths := o.paths
-	o.paths = nil
-	return o.store.logger.guard(func() error { return o.store.db.Ingest(context.Background(), paths) })
+	return o.store.commit(b, true)
 }
 
 // abandon gives back what was not committed.

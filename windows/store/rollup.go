@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"tidemark/windows"
 )
 
@@ -126,7 +124,7 @@ func (s *Store) start(j *job, put map[period]bool) (*Snapshot, error) {
 	if err := b.Set(markKey(j.number), j.append(nil), nil); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	if err := s.commit(b, pebble.Sync); err != nil {
+	if err := s.commit(b, true); err != nil {
 		return nil, fmt.Errorf("mark a roll-up: %w", err)
 	}
 	s.mark(j)
@@ -189,17 +187,17 @@ func (s *Store) roll(ctx context.Context, j *job, n *Snapshot) error {
 		}
 	}
 	s.step("roll.merged")
-	if err := out.commit(rowChange{partKey(p.number), p.append(nil)}); err != nil {
+	if err := out.ingest(p.number); err != nil {
+		return fmt.Errorf("roll up to %s: %w", policy[j.level].name, err)
+	}
+	s.step("roll.ingested")
+	if err := out.commit(rowChange{partKey(p.number), p.append(nil)}, rowChange{key: markKey(j.number)}); err != nil {
 		return fmt.Errorf("roll up to %s: %w", policy[j.level].name, err)
 	}
 	s.step("roll.committed")
 	s.rolled(j, p)
 	s.step("roll.shown")
-	b := s.db.NewBatch()
-	if err := b.Delete(markKey(j.number), nil); err != nil {
-		return errors.Join(err, b.Close())
-	}
-	return s.commit(b, pebble.NoSync)
+	return nil
 }
 
 // rolled makes a roll-up part of what readers see.

@@ -29,6 +29,7 @@ type Store struct {
 	texts                  sync.Mutex // held while texts of items are merged and committed
 	nextPart               atomic.Uint32
 	sizes                  sizes
+	ledger                 ledger
 	hook                   func(name string) // tests: called at each step
 
 	// maintenance is held while periods are rolled up, folded or removed.
@@ -68,7 +69,7 @@ func Open(opts Options) (*Store, error) {
 	s.ladder.first = windows.MaxMinute
 	s.nextPart.Store(1)
 	if err := s.open(); err != nil {
-		if s.db != nil {
+		if s.db != nil && !s.logger.isStuck() {
 			err = errors.Join(err, s.db.Close())
 		}
 		return nil, fmt.Errorf("open store in %s: %w", opts.Dir, openError(err))
@@ -109,11 +110,12 @@ func (s *Store) exists() (bool, error) {
 }
 
 func (s *Store) openPebble() error {
-	return s.logger.guard(func() error {
+	// Not guard: what fails in the background meanwhile must not lose an open store.
+	return s.logger.await(func() error {
 		db, err := pebble.Open(s.opts.Dir, s.opts.pebble(s.logger))
 		s.db = db
 		return err
-	})
+	}, s.logger.stuck)
 }
 
 // openError says what an error of Pebble means, and what to do about it.
@@ -177,6 +179,12 @@ func (s *Store) empty() (bool, error) {
 
 // load reads what lies in memory: dictionaries' ends, logs, positions, catalogue.
 func (s *Store) load() (err error) {
+	if err := s.loadLedger(); err != nil {
+		return err
+	}
+	if err := s.loadFiles(); err != nil {
+		return err
+	}
 	if s.items, err = openDictionary(s, "item", prefixItemName, prefixItemID, firstItem, 1<<32-1); err != nil {
 		return err
 	}
@@ -210,11 +218,6 @@ func (s *Store) loadParts() error {
 		if p.key != s.meta.KeyID {
 			return fmt.Errorf("part %d: %w", p.number, ErrKey)
 		}
-		if p.kind == partRoll {
-			if err := s.unmark(p.number); err != nil {
-				return err
-			}
-		}
 		s.enterLocked(p)
 		s.nextPart.Store(max(s.nextPart.Load(), p.number+1))
 		return chain.add(key, p)
@@ -245,12 +248,6 @@ func (s *Store) eachRow(prefix byte, yield func(key, value []byte) error) error 
 		}
 	}
 	return it.Error()
-}
-
-// commit commits a batch and closes it. After an error that Pebble can't go on
-// after, the batch is left to the goroutine that is stuck in it.
-func (s *Store) commit(b *pebble.Batch, o *pebble.WriteOptions) error {
-	return s.logger.guard(func() error { return errors.Join(b.Commit(o), b.Close()) })
 }
 
 // drain waits until every Snapshot that is open now is closed.
@@ -290,8 +287,8 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.drain(context.Background()) //nolint:errcheck // never ends early
-	if err := s.logger.failure(); err != nil {
-		return nil //nolint:nilerr // whoever wrote has been told; Pebble is stuck, and the process ends with it
+	if s.logger.isStuck() {
+		return nil // whoever wrote has been told; Pebble would hang, and the process ends with it
 	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("close store in %s: %w", s.opts.Dir, err)

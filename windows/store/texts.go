@@ -68,7 +68,7 @@ func (s *Store) writeTexts(items []windows.ItemInfo) error {
 			return errors.Join(err, batch.Close())
 		}
 	}
-	if err := s.commit(batch, pebble.NoSync); err != nil {
+	if err := s.commit(batch, false); err != nil {
 		return fmt.Errorf("write texts of items: %w", err)
 	}
 	return nil

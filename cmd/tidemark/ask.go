@@ -31,10 +31,18 @@ var (
 		{"at", "another instant in the place of now"},
 		{"tz", "time zone of dates, an IANA name (default UTC)"},
 	}
-	itemParameters = append([]parameter{{"item", "an item; the arguments are items too, and none is the whole site"}}, rangeParameters...)
-	topParameters  = append([]parameter{
+	itemParameters = append([]parameter{
+		{"item", "an item; the arguments are items too, and none is the whole site"},
+		{"step", "also a series, by minute, hour, day, week or month"},
+		{"dimension", "broken down by the values of a declared dimension"},
+		{"value", "narrowed to this value of the dimension"},
+	}, rangeParameters...)
+	topParameters = append([]parameter{
 		{"by", "views or viewers (default views)"},
 		{"limit", "how many places (default 10)"},
+		{"viewers", "false leaves out the viewers of a ranking by views, which take most of its time"},
+		{"dimension", "of the values of a declared dimension, instead of items"},
+		{"value", "of the items within this value of the dimension"},
 	}, rangeParameters...)
 )
 

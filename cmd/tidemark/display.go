@@ -55,6 +55,9 @@ func printAnswer(w io.Writer, path string, body []byte) error {
 
 func extent(e queries.Extent) string {
 	s := fmt.Sprintf("%s to %s", e.From.Format(time.RFC3339), e.To.Format(time.RFC3339))
+	if e.Clipped {
+		s += ", all that is kept of the range"
+	}
 	if !e.Complete {
 		s += ", not complete"
 	}

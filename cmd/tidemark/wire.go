@@ -100,6 +100,7 @@ func newAnswers(s opened, l *live) *queries.Engine {
 		Hasher:     s.hasher,
 		ViewTypes:  meta.ViewTypes,
 		Dimensions: meta.Dimensions,
+		Version:    version(),
 	}
 	if l != nil {
 		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark}}

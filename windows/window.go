@@ -252,14 +252,19 @@ func (w *Window) countMins() map[*seriesState]*sketches.CountMin {
 	if tables == nil {
 		return nil
 	}
+	typ := w.types[0]
+	t := tables[typ]
 	for i := range w.slots {
 		s := &w.slots[i]
 		if s.hash == 0 || s.count == 0 {
 			continue
 		}
-		st := w.series[w.entries[w.refs[i]].series]
-		if t := tables[st.of]; t != nil {
-			t.Add(s.hash^st.typ, s.count)
+		if len(w.types) > 1 { // else nobody needs to look up whose slot it is
+			typ = w.series[w.entries[w.refs[i]].series].of
+			t = tables[typ]
+		}
+		if t != nil {
+			t.Add(s.hash^typ.typ, s.count)
 		}
 	}
 	return tables

@@ -41,7 +41,7 @@ func BenchmarkReplay(b *testing.B) {
 // writeDense writes a million views a minute of a million items by a million users.
 func writeDense(b *testing.B, path string) int {
 	b.Helper()
-	const n = 2_000_000
+	const n = 4_000_000
 	f, err := os.Create(path)
 	if err != nil {
 		b.Fatal(err)

@@ -29,6 +29,8 @@ type Events struct {
 	Body io.Reader
 	Size int64 // as announced, bytes; -1 if it is not
 	Form Form
+	// History lifts the limit on lateness.
+	History bool
 }
 
 // Form is what a body says that it is.
@@ -73,7 +75,8 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err := a.sameOrigin.Check(r); err != nil {
 		return &problem{Status: http.StatusForbidden, Detail: "a page of another origin sent this, and none is allowed to"}
 	}
-	if err := eventParameters(r); err != nil {
+	history, err := eventParameters(r)
+	if err != nil {
 		return err
 	}
 	form, err := formOf(r.Header)
@@ -88,7 +91,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(deadlines.SetReadDeadline(now.Add(bodyTimeout)), deadlines.SetWriteDeadline(now.Add(bodyTimeout+writeTimeout))); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	receipt, err := a.Events.Accept(r.Context(), Events{Body: r.Body, Size: r.ContentLength, Form: form})
+	receipt, err := a.Events.Accept(r.Context(), Events{Body: r.Body, Size: r.ContentLength, Form: form, History: history})
 	if err != nil {
 		return err
 	}
@@ -112,24 +115,25 @@ func unavailable(why string) error {
 	return &problem{Status: http.StatusServiceUnavailable, Detail: "events cannot be taken now: " + why, retryAfter: time.Second}
 }
 
-// eventParameters refuses parameters that there are not, or not for everybody.
-func eventParameters(r *http.Request) error {
+// eventParameters reads the one parameter that there is: whether events may be of
+// any age.
+func eventParameters(r *http.Request) (history bool, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
+		return false, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
 	}
 	for name, given := range values {
 		switch {
 		case name != "history":
-			return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%.80q: unknown parameter; there is history", name), Parameter: name}
+			return false, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%.80q: unknown parameter; there is history", name), Parameter: name}
 		case slices.Equal(given, []string{"false"}):
 		case slices.Equal(given, []string{"true"}):
-			return &problem{Status: http.StatusForbidden, Detail: "history: events of any age are for an administrator, whom this server has no key for; import them with `tidemark replay`", Parameter: name}
+			history = true
 		default:
-			return &problem{Status: http.StatusBadRequest, Detail: "history: must be true or false", Parameter: name}
+			return false, &problem{Status: http.StatusBadRequest, Detail: "history: must be true or false", Parameter: name}
 		}
 	}
-	return nil
+	return history, nil
 }
 
 // forms is what content types say, in small letters.

@@ -20,15 +20,16 @@ type acceptor struct {
 	err         error
 	unavailable string
 
-	calls int
-	form  web.Form
-	body  string
+	calls   int
+	form    web.Form
+	history bool
+	body    string
 }
 
 func (a *acceptor) Accept(_ context.Context, e web.Events) (web.Receipt, error) {
 	a.calls++
 	b, err := io.ReadAll(e.Body)
-	a.form, a.body = e.Form, string(b)
+	a.form, a.history, a.body = e.Form, e.History, string(b)
 	if err != nil || e.Size != int64(len(b)) {
 		return web.Receipt{}, errors.New("not the body that was sent")
 	}
@@ -90,6 +91,15 @@ func TestEventsAreTaken(t *testing.T) {
 	}
 }
 
+func TestEventsOfAnyAge(t *testing.T) {
+	for query, want := range map[string]bool{"": false, "?history=false": false, "?history=true": true} {
+		a := &acceptor{receipt: web.Receipt{Accepted: 1}}
+		if r := post(t, a, "/v1/events"+query, event, "Content-Type", "application/json"); r.StatusCode != http.StatusOK || a.history != want {
+			t.Errorf("%q: %d, of any age: %v", query, r.StatusCode, a.history)
+		}
+	}
+}
+
 func TestNoEventInABody(t *testing.T) {
 	r := post(t, &acceptor{receipt: web.Receipt{Rejected: 1, Errors: []web.Rejection{{Line: 1, Reason: "x"}}}}, "/v1/events", "{}", "Content-Type", "application/x-ndjson")
 	if b := body(t, r); r.StatusCode != http.StatusUnprocessableEntity || b != `{"accepted":0,"rejected":1,"errors":[{"line":1,"reason":"x"}]}`+"\n" {
@@ -117,7 +127,6 @@ func TestEventsAreRefused(t *testing.T) {
 		{"unknown parameter", acceptor{}, "?histroy=true", nil, 400, "unknown parameter", ""},
 		{"a parameter of no meaning", acceptor{}, "?history=yes", nil, 400, "true or false", ""},
 		{"no query", acceptor{}, "?a;b", nil, 400, "query string", ""},
-		{"history", acceptor{}, "?history=true", nil, 403, "administrator", ""},
 		{"from a page of others", acceptor{}, "", []string{"Sec-Fetch-Site", "cross-site"}, 403, "another origin", ""},
 		{"from a page of others, an older browser", acceptor{}, "", []string{"Origin", "https://example.org"}, 403, "another origin", ""},
 		{"too large", acceptor{err: &web.Refusal{Status: 413, Detail: "too large"}}, "", nil, 413, "too large", ""},

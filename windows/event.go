@@ -23,6 +23,7 @@ type Event struct {
 	Outcome Outcome
 	HasUser bool // else it counts as a view by nobody
 	HasID   bool // else nothing deduplicates it
+	History bool // it may be of any age: never TooOld
 }
 
 // Minute returns the minute that the event is booked under: of its own time, or

@@ -351,7 +351,7 @@ func unavailable(err error) string {
 // Accept implements web.Acceptor.
 func (l *live) Accept(ctx context.Context, e web.Events) (web.Receipt, error) {
 	forms := [...]ingest.Form{web.AnyForm: ingest.AnyForm, web.JSON: ingest.JSON, web.NDJSON: ingest.NDJSON, web.CSV: ingest.CSV}
-	got, err := l.accepter.Accept(ctx, ingest.Body{Reader: e.Body, Size: e.Size, Form: forms[e.Form]})
+	got, err := l.accepter.Accept(ctx, ingest.Body{Reader: e.Body, Size: e.Size, Form: forms[e.Form], History: e.History})
 	switch {
 	case errors.Is(err, ingest.ErrBusy):
 		return web.Receipt{}, &web.Refusal{Status: 429, Detail: "more events come in than can be made durable at present; nothing of these was taken", RetryAfter: time.Second}

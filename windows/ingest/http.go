@@ -48,6 +48,9 @@ type Body struct {
 	Reader io.Reader
 	Size   int64 // as announced, bytes; -1 if it is not
 	Form   Form
+	// History lifts the limit on lateness: the events may be of any age. It is kept
+	// with each, so that they are counted again as they were.
+	History bool
 }
 
 // Receipt says what became of the records of a body.
@@ -117,7 +120,7 @@ func (a *Accepter) Accept(ctx context.Context, body Body) (Receipt, error) {
 	if g == nil {
 		g = &group{}
 	}
-	g.accepter = a
+	g.accepter, g.history = a, body.History
 	defer g.free()
 	if err := g.hold(cap(g.body) + cap(g.out)); err != nil {
 		return Receipt{}, err
@@ -155,6 +158,7 @@ func (a *Accepter) Accept(ctx context.Context, body Body) (Receipt, error) {
 type group struct {
 	accepter *Accepter
 	held     int64
+	history  bool
 	body     []byte // as received
 	out      []byte // the records' payloads
 	ends     []int  // of each, in out
@@ -347,6 +351,7 @@ func (in *intake) emit(g *group, line int64) error {
 	} else {
 		g.receipt.Accepted++
 		partition = in.anonymize(r)
+		s.history = g.history
 	}
 	if partition < 0 {
 		partition = int(in.accepter.turn.Add(1) % uint64(in.accepter.cfg.Partitions))

@@ -80,7 +80,7 @@ func (j *Judge) outcome(ev *windows.Event) windows.Outcome {
 	switch {
 	case duplicate:
 		return windows.Duplicate
-	case ev.Stamp-ev.Time > j.maxLateness:
+	case ev.Stamp-ev.Time > j.maxLateness && !ev.History:
 		return windows.TooOld
 	case newest-(windows.MinuteOf(ev.Time)+1).UnixMilli() > j.lateness:
 		return windows.Late

@@ -57,6 +57,7 @@ func records(t *rapid.T, generation int64) []windows.Event {
 		}
 		ev.Offset, ev.Stamp = offset, stamp+rapid.Int64Range(-5, 5).Draw(t, "stamp")*60_000
 		ev.Time = ev.Stamp + rapid.Int64Range(-20*60_000, 90_000).Draw(t, "time")
+		ev.History = rapid.IntRange(0, 9).Draw(t, "history") == 0
 		ev.HasID = rapid.IntRange(0, 3).Draw(t, "ID") > 0
 		if ev.HasID {
 			ev.ID = ids.Draw(t, "ID") << 58 // 40 IDs in a few lines of the table

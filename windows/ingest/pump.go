@@ -122,6 +122,7 @@ func (p *Pump) event(ev *windows.Event, c *chunk, r *journal.Record) error {
 		ItemHash: p.Hasher.Item(s.item),
 		User:     s.user, HasUser: s.hasUser,
 		ID: s.id, HasID: s.hasID,
+		History: s.history,
 	}
 	if s.hasTime {
 		ev.Time = s.time

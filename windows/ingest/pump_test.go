@@ -114,6 +114,7 @@ func TestPumpedEvents(t *testing.T) {
 		dims: []storedDim{{[]byte("gone"), []byte("x")}, {[]byte("country"), []byte("DE")}},
 	}
 	bare := stored{item: []byte("b"), typ: []byte("view")}
+	old := stored{time: 7, hasTime: true, history: true, item: []byte("b"), typ: []byte("view")}
 	foreign := stored{item: []byte("c"), typ: []byte("view"), kid: other, id: 5, hasID: true}
 	tests := []struct {
 		payload []byte
@@ -124,6 +125,7 @@ func TestPumpedEvents(t *testing.T) {
 			item:  "a", typ: "like", title: "T", url: "U", dims: []string{"", "DE"},
 		}},
 		{bare.append(nil), event{Event: windows.Event{Stamp: stamp, Time: stamp, ItemHash: hasher.Item([]byte("b"))}, item: "b", typ: "view"}},
+		{old.append(nil), event{Event: windows.Event{Stamp: stamp, Time: 7, History: true, ItemHash: hasher.Item([]byte("b"))}, item: "b", typ: "view"}},
 		{foreign.append(nil), event{Event: windows.Event{Stamp: stamp, Outcome: windows.Malformed, Reason: "kid: unknown key"}}},
 		{(&stored{reason: []byte(reasonJSON)}).append(nil), event{Event: windows.Event{Stamp: stamp, Outcome: windows.Malformed, Reason: reasonJSON}}},
 		{[]byte("?"), event{Event: windows.Event{Stamp: stamp, Outcome: windows.Malformed, Reason: reasonStored}}},

@@ -16,6 +16,7 @@ type stored struct {
 
 	time    int64 // Unix ms
 	hasTime bool  // else it is the stamp of the record
+	history bool  // it may be of any age
 
 	kid                       sketches.KeyID // of the key that the hashes are under
 	user, id, owner           uint64
@@ -41,6 +42,7 @@ const (
 	hasIDBit
 	hasOwnerBit
 	malformedBit
+	historyBit
 	knownBits = 1<<iota - 1
 )
 
@@ -74,6 +76,7 @@ func (s *stored) append(dst []byte) []byte {
 	set(s.hasUser, hasUserBit)
 	set(s.hasID, hasIDBit)
 	set(s.hasOwner, hasOwnerBit)
+	set(s.history, historyBit)
 	dst = append(dst, storedVersion, flags)
 	if s.hasTime {
 		dst = binary.AppendUvarint(dst, uint64(s.time))
@@ -146,6 +149,7 @@ func (s *stored) parse(b []byte) (reason string) {
 		return reasonVersion
 	}
 	p := parser{b: b[2:]}
+	s.history = flags&historyBit != 0
 	if flags&malformedBit != 0 {
 		s.reason = p.bytes(1, MaxReason)
 		if flags != malformedBit || p.bad || len(p.b) > 0 {

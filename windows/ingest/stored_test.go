@@ -43,6 +43,7 @@ func storedRecords(t *rapid.T) stored {
 	if s.hasTime = rapid.Bool().Draw(t, "has time"); s.hasTime {
 		s.time = rapid.Int64Range(0, windows.MaxTime-1).Draw(t, "time")
 	}
+	s.history = rapid.Bool().Draw(t, "history")
 	s.hasUser, s.hasID, s.hasOwner = hash("user", &s.user), hash("id", &s.id), hash("owner", &s.owner)
 	if s.hasWatched = rapid.Bool().Draw(t, "has watched"); s.hasWatched {
 		s.watched = rapid.Float64().Draw(t, "watched")
@@ -102,7 +103,7 @@ var notStored = []struct{ name, payload, want string }{
 	{"version alone", v, reasonStored},
 	{"later version", "\x02\x00", reasonVersion},
 	{"version 0", "\x00\x00\x01a\x01v", reasonVersion},
-	{"unknown flag", v + "\x20\x01a\x01v", reasonVersion},
+	{"unknown flag", v + "\x40\x01a\x01v", reasonVersion},
 	{"no item", v + noFlags, reasonStored},
 	{"empty item", v + noFlags + "\x00\x01v", reasonStored},
 	{"no type", v + noFlags + "\x01a", reasonStored},
@@ -120,6 +121,7 @@ var notStored = []struct{ name, payload, want string }{
 	{"malformed for nothing", v + "\x10\x00", reasonStored},
 	{"malformed with more", v + "\x10\x01a\x01", reasonStored},
 	{"malformed with a user", v + "\x12\x01a", reasonStored},
+	{"malformed of history", v + "\x30\x01a", reasonStored},
 	{"reason too long", v + "\x10\x81\x02" + strings.Repeat("r", MaxReason+1), reasonStored},
 	{"tag without a value", v + noFlags + "\x01a\x01v\x07", reasonStored},
 	{"tag cut short", v + noFlags + "\x01a\x01v\x80", reasonStored},
@@ -152,7 +154,7 @@ func FuzzStored(f *testing.F) {
 		f.Add([]byte(tt.payload))
 	}
 	full := stored{
-		time: 5, hasTime: true, kid: sketches.KeyID(7), user: 1, id: 2, owner: 3, hasUser: true, hasID: true, hasOwner: true,
+		time: 5, hasTime: true, history: true, kid: sketches.KeyID(7), user: 1, id: 2, owner: 3, hasUser: true, hasID: true, hasOwner: true,
 		item: []byte("item"), typ: []byte("view"), info: windows.Info{Title: []byte("t"), URL: []byte("u"), Image: []byte("i")},
 		watched: math.Pi, hasWatched: true, bot: true, botKnown: true, dims: []storedDim{{[]byte("country"), []byte("DE")}},
 	}

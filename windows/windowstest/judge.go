@@ -51,7 +51,7 @@ func (j *Judge) outcome(e *windows.Event) windows.Outcome {
 	if at, ok := j.last[e.ID]; ok && e.HasID && at >= look {
 		return windows.Duplicate
 	}
-	if j.MaxLateness >= 0 && e.Time < e.Stamp-j.MaxLateness {
+	if j.MaxLateness >= 0 && !e.History && e.Time < e.Stamp-j.MaxLateness {
 		return windows.TooOld
 	}
 	for len(j.newest) > 0 && j.newest[0].offset < look {

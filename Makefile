@@ -10,7 +10,7 @@ GOLANGCI_VERSION := v2.15.0
 TOOL := go tool -modfile=.ci/tools/go.mod
 
 # How long each fuzz target runs.
-FUZZTIME ?= 10s
+FUZZTIME ?= 4s
 # Where `make run` serves, and whether it ends once it has shown its answers.
 LISTEN ?= 127.0.0.1:8080
 ONCE ?=

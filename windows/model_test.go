@@ -75,7 +75,7 @@ type sealed struct {
 	parts    map[windows.Minute]int
 }
 
-// keeper is a store that keeps everything in memory. It checks what DESIGN.md 5
+// keeper is a store that keeps everything in memory. It checks what docs/exactly-once.md
 // asks of a seal.
 type keeper struct {
 	mu        sync.Mutex

@@ -4,7 +4,7 @@ package windows
 // outcomes of a log sum to its records.
 type Outcome uint8
 
-// The outcomes, in the order in which they are tried (DESIGN.md 5): the first
+// The outcomes, in the order in which they are tried (docs/exactly-once.md): the first
 // that fits is the record's.
 const (
 	Counted   Outcome = iota // in time, and counts

@@ -3,7 +3,7 @@ package windows
 // LogID names a log: the journal, a Kafka topic, or one import of files.
 type LogID [16]byte
 
-// Pair is where a partition's seals have got to: (F, S) of DESIGN.md 5. The
+// Pair is where a partition's seals have got to: (F, S) of docs/exactly-once.md. The
 // pair holds each record at an offset < S whose minute is < F, or that has no
 // usable minute, and that no earlier pair holds.
 type Pair struct {

@@ -188,7 +188,7 @@ func parseOutcomes(t *testing.T, text string) outcomes {
 	return o
 }
 
-// number, answer and ranking are the shapes of API.md section 3.
+// number, answer and ranking are shapes of the HTTP API.
 type number struct {
 	Value, Low, High uint64
 	Method           string

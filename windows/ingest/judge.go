@@ -31,7 +31,7 @@ type JudgeConfig struct {
 	MaxSkew     time.Duration // a record is in the future if its time is longer after that
 }
 
-// Judge decides the outcomes of the records of one partition, as DESIGN.md 5
+// Judge decides the outcomes of the records of one partition, as docs/exactly-once.md
 // says, with no rules: the first that fits of malformed, future, duplicate, too
 // old, late, counted. It is used by one goroutine.
 type Judge struct {

@@ -176,7 +176,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// nineSets is DESIGN.md 5 to the letter: a set of IDs for each generation.
+// nineSets is the rule of docs/exactly-once.md to the letter: a set of IDs for each generation.
 type nineSets struct{ sets map[int64]map[uint64]bool }
 
 func (s *nineSets) add(id uint64, generation int64) (before bool) {

@@ -2,7 +2,7 @@ package windowstest
 
 import "tidemark/windows"
 
-// Judge decides outcomes as DESIGN.md 5 says, with rule set none: plainly, with
+// Judge decides outcomes as docs/exactly-once.md says, with rule set none: plainly, with
 // memory that grows with the log. It is what the engine's own judge is compared
 // with, and stands in for it.
 type Judge struct {

@@ -47,12 +47,13 @@ func (s *Store) apply(seal *windows.Seal) error {
 		return err
 	}
 	s.step("apply.encoded")
-	after, err := s.finishBatch(seal, before, p, batch)
+	after, waiting, err := s.finishBatch(seal, before, p, batch)
 	if err != nil {
 		return err
 	}
 	s.step("apply.committed")
 	s.show(p, after)
+	s.outbox.add(seal, p.seal.seq, waiting)
 	s.step("apply.shown")
 	return nil
 }
@@ -97,9 +98,10 @@ func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.
 	return p, batch, nil
 }
 
-// finishBatch adds the rows of the seal and of the position, and commits.
-func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch *pebble.Batch) (*position, error) {
-	after := &position{
+// finishBatch adds the rows of the seal and of the position, puts the seal into the
+// outbox if a sink wants it, and commits.
+func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch *pebble.Batch) (after *position, waiting *waitingHead, err error) {
+	after = &position{
 		Position: windows.Position{E: seal.E, To: seal.To, R: seal.R},
 		seq:      p.seal.seq,
 		part:     p.number,
@@ -111,12 +113,23 @@ func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch
 		}
 	}
 	if err := batch.Set(partKey(p.number), p.append(nil), nil); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := batch.Set(positionKey(seal.Log, seal.Partition), after.append(nil), nil); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return after, s.commit(batch, true)
+	if s.outbox.any() {
+		if waiting, err = putWaiting(batch, seal, p.seal.seq, s.settingsOf(seal.Log)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return after, waiting, s.commit(batch, true)
+}
+
+func (s *Store) settingsOf(id windows.LogID) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.roster.find(id).Settings
 }
 
 // show makes a committed seal part of what readers see.

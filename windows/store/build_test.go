@@ -50,7 +50,7 @@ func begin(tb testing.TB, s *Store) {
 	for i := range e {
 		e[i] = uint64(i) + 100
 	}
-	if _, err := s.Begin(Log{ID: testLog, Names: []string{"test"}, Started: 1, E: e}); err != nil {
+	if _, err := s.Begin(Log{ID: testLog, Names: []string{"test"}, Settings: "as it was", Started: 1, E: e}); err != nil {
 		tb.Fatal(err)
 	}
 }

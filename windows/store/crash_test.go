@@ -15,7 +15,8 @@ import (
 
 // Power is cut at any time, and what was not synced is there or not, block by
 // block: afterwards each partition has a number of whole seals, at least those
-// that were acknowledged, their names too; and the rest can be applied.
+// that were acknowledged, their names too; those wait for the sink; and the rest can be
+// applied.
 func TestPowerCut(t *testing.T) {
 	const partitions, seals, cuts = 3, 12, 24
 	sources := make([]*feeder, partitions)
@@ -40,6 +41,9 @@ func TestPowerCut(t *testing.T) {
 		o.FS = fs
 		s := open(t, o)
 		begin(t, s)
+		if err := s.Subscribe("sink"); err != nil {
+			t.Fatal(err)
+		}
 		var acknowledged [partitions]atomic.Int64
 		var running sync.WaitGroup
 		until := make(chan struct{})
@@ -72,6 +76,7 @@ func TestPowerCut(t *testing.T) {
 		o.FS = crashed
 		s = open(t, o)
 		var want windowstest.Merged
+		var waiting []*windows.Seal
 		for p, src := range sources {
 			have := 0
 			if to := s.Positions(testLog)[p].To; to != (windows.Pair{}) {
@@ -83,6 +88,7 @@ func TestPowerCut(t *testing.T) {
 			if int64(have) < least[p] {
 				t.Fatalf("cut %d: partition %d has %d seals, %d were acknowledged", cut, p, have, least[p])
 			}
+			waiting = append(waiting, src.seals[:have]...)
 			for _, seal := range src.seals[:have] {
 				for _, partial := range seal.Partials {
 					want.AddContent(&partial.Content)
@@ -92,6 +98,7 @@ func TestPowerCut(t *testing.T) {
 		if diff := want.Diff(stored(t, snapshot(t, s))); diff != "" {
 			t.Fatalf("cut %d: %s", cut, diff)
 		}
+		checkWaiting(t, s, "sink", waiting)
 		for _, src := range sources {
 			for _, seal := range src.seals {
 				if err := s.Apply(seal); err != nil {

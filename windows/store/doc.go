@@ -20,4 +20,6 @@
 //	     a number.
 //	ST7. A store belongs to one hash key, one number of partitions, and one process
 //	     at a time.
+//	ST8. A seal waits in the outbox, as a whole, from the batch that stores it until
+//	     every sink that is subscribed has it; those of a partition without a gap.
 package store

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"tidemark/sketches"
@@ -64,6 +65,27 @@ var values = []struct {
 		}
 		return j.append(nil)
 	}, [][]byte{(&job{level: levelHour, periods: []windows.Minute{0, 60, 180}}).append(nil)}},
+	{"waiting seal", func(v []byte) []byte {
+		var w Waiting
+		if !parseWaiting(v, &w) {
+			return nil
+		}
+		return w.text(panicker{})
+	}, [][]byte{waitingSeed()}},
+	{"waiting head", func(v []byte) []byte {
+		h, err := parseWaitingHead(outboxKey(outboxAt{}, 1, 0), v)
+		if err != nil {
+			return nil
+		}
+		return h.append(nil)
+	}, [][]byte{(&waitingHead{e: 7, from: windows.Pair{F: 1, S: 2}, to: windows.Pair{F: 3, S: 4}, r: 1, settings: "x", pieces: 2, bytes: 900}).append(nil)}},
+	{"delivered", func(v []byte) []byte {
+		m, err := parseDelivered(sinkKey("a"), v)
+		if err != nil {
+			return nil
+		}
+		return m.append(nil)
+	}, [][]byte{delivered{3, 9, windows.Pair{F: 4, S: 8}}.append(nil)}},
 	{"texts", func(v []byte) []byte {
 		var i windows.ItemInfo
 		if parseTexts(textKey(2), v, &i) != nil {
@@ -122,6 +144,23 @@ func blockSeeds() (seeds [][]byte) {
 	w.put(&record{key: makeRowKey(1, 2), events: 5000, reached: 5000, dense: make([]byte, sketches.RegisterCount)})
 	w.flush()
 	return seeds
+}
+
+// panicker is a testing.TB for where there is none.
+type panicker struct{ testing.TB }
+
+func (panicker) Helper()           {}
+func (panicker) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+func waitingSeed() (seed []byte) {
+	f := newFeeder(0, feederConfig{dims: []string{"country"}, limits: windows.Limits{Items: 4, Values: 1}})
+	for i := range int64(20) {
+		e := recordOf(i, windows.Minute(100+i/10), "view", fmt.Sprint(i%7), int(i), fmt.Sprint(i%3))
+		e.Info = &windows.Info{Title: []byte("t")}
+		f.add(panicker{}, []windows.Event{e})
+	}
+	f.end(panicker{}, 20)
+	return sealText(panicker{}, f.seals[0])
 }
 
 func partSeeds() [][]byte {

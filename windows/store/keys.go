@@ -26,6 +26,8 @@ const (
 	prefixFloor      = 'f' // level -> where it begins
 	prefixLedger     = 'w' // number of the last commit -> nothing
 	prefixIngested   = 'x' // one row: the part whose files were ingested last
+	prefixOutbox     = 'o' // log id, partition, seal, piece -> a seal that some sink does not have yet
+	prefixSink       = 'd' // sink -> nothing; sink, log id, partition -> the newest seal it has
 	prefixFiles      = 'y' // part -> nothing: a file of its own among these files
 )
 

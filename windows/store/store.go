@@ -30,6 +30,7 @@ type Store struct {
 	nextPart               atomic.Uint32
 	sizes                  sizes
 	ledger                 ledger
+	outbox                 outbox
 	hook                   func(name string) // tests: called at each step
 
 	// maintenance is held while periods are rolled up, folded or removed.
@@ -201,7 +202,10 @@ func (s *Store) load() (err error) {
 	if err := s.loadLogs(); err != nil {
 		return err
 	}
-	return s.loadParts()
+	if err := s.loadParts(); err != nil {
+		return err
+	}
+	return s.loadOutbox()
 }
 
 // loadParts reads the catalogue, and holds the seals against the positions.

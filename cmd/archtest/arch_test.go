@@ -26,7 +26,8 @@ var mayImport = map[string][]string{
 	"queries":             {"windows", "sketches"},
 	"queries/queriestest": {"queries", "windows", "windows/windowstest", "sketches"},
 	"web":                 {"queries", "windows"},
-	"cmd/tidemark":        {"windows", "windows/ingest", "windows/journal", "windows/store", "sketches", "queries", "web"},
+	"cmd/traffic":         {},
+	"cmd/tidemark":        {"windows", "windows/ingest", "windows/journal", "windows/store", "sketches", "queries", "web", "cmd/traffic"},
 	"cmd/archtest":        {},
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"tidemark/cmd/traffic"
 	"tidemark/windows/store"
 )
 
@@ -32,6 +33,16 @@ type Config struct {
 	JournalRetention time.Duration
 
 	Retention struct{ Minute, Quarter, Hour, Day time.Duration }
+
+	Load struct { // what load and demo send
+		Rate        float64 // events a second
+		Duration    time.Duration
+		Backlog     time.Duration // how long before now it begins
+		Seed        int
+		Items       int
+		Connections int
+		Batch       int
+	}
 
 	texts map[string]sourced // every setting as text
 }
@@ -72,7 +83,7 @@ func settings(c *Config) []setting {
 	return []setting{
 		{"data", "tidemark-data", "folder of the store and the hash key", nonEmpty(&c.Data), oneValue},
 		{"hash-key-file", "", "file of the secret that users and items are hashed with; made on first use (default hash.key in --data)", anyText(&c.HashKeyFile), oneValue},
-		{"server", "", "ask the server at this URL instead of a folder", httpURL(&c.Server), oneValue},
+		{"server", "", "URL of a running server, to ask it instead of a folder or to send to it", httpURL(&c.Server), oneValue},
 		{"listen", "127.0.0.1:8080", "address to serve on", hostPort(&c.Listen), oneValue},
 		{"open", "false", "serve to everybody who can reach an address that is not loopback", boolean(&c.Open), yesNo},
 		{"view-types", "view", "event types that are views, the first for events without a type; kept with the data", names(&c.ViewTypes, 1), list},
@@ -91,6 +102,13 @@ func settings(c *Config) []setting {
 		{"retention.quarter", "35d", "how long quarter hours are kept, of which every time zone's days are made", duration(&c.Retention.Quarter, time.Hour), oneValue},
 		{"retention.hour", "400d", "how long hours are kept", duration(&c.Retention.Hour, time.Hour), oneValue},
 		{"retention.day", "forever", "how long days are kept; lifetime totals are kept for ever", duration(&c.Retention.Day, time.Hour), oneValue},
+		{"rate", "200", "events a second that are sent, on the average of a day", number(&c.Load.Rate, 0.001, traffic.MaxRate), oneValue},
+		{"duration", "forever", "how long events are sent", duration(&c.Load.Duration, 0), oneValue},
+		{"backlog", "0s", "how long ago the first of the events sent happened: up to now they are sent as fast as they are taken", duration(&c.Load.Backlog, 0), oneValue},
+		{"seed", "1", "which stream is sent: the same seed is the same stream", integer(&c.Load.Seed, 0, math.MaxInt), oneValue},
+		{"items", "10000", "how many different items the events sent are about", integer(&c.Load.Items, traffic.MinItems, traffic.MaxItems), oneValue},
+		{"connections", "4", "how many requests send events at the same time", integer(&c.Load.Connections, 1, traffic.MaxConnections), oneValue},
+		{"batch", "1000", "how many events a request sends at most", integer(&c.Load.Batch, 1, traffic.MaxBatch), oneValue},
 	}
 }
 

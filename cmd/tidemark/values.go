@@ -65,6 +65,17 @@ func integer(to *int, low, high int) func(string) error {
 	}
 }
 
+func number(to *float64, low, high float64) func(string) error {
+	return func(text string) error {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(v >= low && v <= high) {
+			return fmt.Errorf("must be a number from %v to %v, got %q", low, high, text)
+		}
+		*to = v
+		return nil
+	}
+}
+
 // names parses a list without doubles of at least atLeast names of 1–64 bytes.
 func names(to *[]string, atLeast int) func(string) error {
 	return func(text string) error {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 
@@ -8,8 +10,9 @@ import (
 	"tidemark/windows/windowstest"
 )
 
-// Partitions seal, periods are rolled up and folded, and readers read, all at once:
-// in every snapshot the plan of a range says what its minutes say.
+// Partitions seal, periods are rolled up and folded, readers read, and backups are
+// made, all at once: in every snapshot, and in every backup, the plan of a range says
+// what its minutes say.
 func TestEverythingAtOnce(t *testing.T) {
 	const partitions, rounds = 3, 25
 	w := newLevelWorld(8, partitions, windows.Limits{})
@@ -63,6 +66,17 @@ func TestEverythingAtOnce(t *testing.T) {
 			}
 		})
 	}
+	backups := 0
+	others.Go(func() {
+		for ; ; backups++ {
+			readBackup(t, s, fmt.Sprint("backup-", backups), partitions)
+			select {
+			case <-ended:
+				return
+			default:
+			}
+		}
+	})
 	sealing.Wait()
 	close(ended)
 	others.Wait()
@@ -70,6 +84,26 @@ func TestEverythingAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.check(t, s, "at the end")
+	t.Logf("%d backups", backups)
+}
+
+// readBackup makes a backup, and reads it both ways.
+func readBackup(t *testing.T, s *Store, dir string, partitions int) {
+	if err := s.Backup(dir); err != nil {
+		t.Error(err)
+		return
+	}
+	o := testOptions(dir, partitions)
+	o.FS, o.Create, o.ReadOnly = s.opts.FS, false, true
+	b, err := Open(o)
+	if err != nil {
+		t.Errorf("%s: %v", dir, err)
+		return
+	}
+	readBothWays(t, b, windows.Range{To: windows.MaxMinute})
+	if err := errors.Join(b.Close(), o.FS.RemoveAll(dir)); err != nil {
+		t.Error(err)
+	}
 }
 
 // readBothWays reads a range of a new snapshot by its plan, and minute by minute.

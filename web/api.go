@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -27,6 +28,8 @@ type Config struct {
 	Ready func(context.Context) error
 	// Events takes events in. It may be nil: then there is nobody to take them.
 	Events Acceptor
+	// Backup writes a copy of the data as a tar. It may be nil: then there is none to be had.
+	Backup func(ctx context.Context, w io.Writer) error
 	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
 	Metrics  http.Handler
 	Requests *Metrics
@@ -56,6 +59,10 @@ func New(cfg Config) http.Handler {
 			cfg.Metrics.ServeHTTP(w, r)
 			return nil
 		})
+	}
+	if cfg.Backup != nil {
+		a.paths = append(a.paths, "/v1/backup")
+		mux.Handle("/v1/backup", a.handle("/v1/backup", []string{http.MethodGet}, a.backup))
 	}
 	if cfg.Events != nil {
 		a.sameOrigin = http.NewCrossOriginProtection()

@@ -6,7 +6,8 @@
 //	H1. A handler returns an error; one adapter turns it into a response, and logs
 //	    what is ours. Nothing of the inside reaches the client.
 //	H2. An answer is made whole before its first byte is sent: a status of 200 is
-//	    never followed by half an answer.
+//	    never followed by half an answer. A backup alone is too large for that: where
+//	    it breaks off, so does the connection.
 //	H3. Every question has a deadline, and only so many run at once; what waits
 //	    longer than its deadline is told to come again.
 //	H4. What is sent is as openapi.json says: nothing undeclared, in any response.

@@ -152,13 +152,18 @@ func askServer(ctx context.Context, c *Config, _ *slog.Logger, path string, valu
 	if resp.StatusCode == http.StatusOK {
 		return body, nil
 	}
+	return nil, refusalOf(c.Server, resp, body)
+}
+
+// refusalOf returns what a server says in the place of an answer.
+func refusalOf(server string, resp *http.Response, body []byte) error {
 	p := &problem{Status: resp.StatusCode, Title: resp.Status}
 	if kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && kind == "application/problem+json" {
 		if err := json.Unmarshal(body, p); err != nil {
-			return nil, fmt.Errorf("%s answers %s, and not why: %w", c.Server, resp.Status, err)
+			return fmt.Errorf("%s answers %s, and not why: %w", server, resp.Status, err)
 		}
 	}
-	return nil, fmt.Errorf("%s: %w", c.Server, p)
+	return fmt.Errorf("%s: %w", server, p)
 }
 
 // problem is the document that a server sends in the place of an answer (RFC 9457).

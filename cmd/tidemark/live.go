@@ -36,6 +36,9 @@ type live struct {
 	accepter *ingest.Accepter
 	begun    []int64 // the journal's ends at the start
 
+	trimming sync.Mutex // held while the journal is trimmed, or must not be
+	copying  sync.Mutex // held while a backup is made, and from close on
+
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	failure atomic.Pointer[error] // why nothing is counted any more
@@ -80,7 +83,7 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 	if err != nil {
 		return err
 	}
-	if err := l.check(); err != nil {
+	if err := checkJournal(l.store.Store, j, l.log, l.cfg.Data); err != nil {
 		return err
 	}
 	if err := l.settle(ctx, before, now); err != nil {
@@ -149,20 +152,6 @@ func (l *live) begin(now journalSettings) (before journalSettings, err error) {
 		return before, fmt.Errorf("the settings of the journal, as the store has them: %w", err)
 	}
 	return before, nil
-}
-
-// check refuses a journal that ends before, or begins after, what the store goes on from.
-func (l *live) check() error {
-	first, ends := l.journal.First(), l.journal.Ends()
-	for p, pos := range l.store.Positions(l.log) {
-		switch {
-		case pos.To.S > ends[p]:
-			return fmt.Errorf("the store does not belong to this journal: it has partition %d up to offset %d, and the journal ends at %d: one of the two is an older copy; bring back both of one time", p, pos.To.S, ends[p])
-		case pos.R < first[p]:
-			return fmt.Errorf("the store needs partition %d of the journal from offset %d on, and it begins at %d: bring back the files that are missing in %s", p, pos.R, first[p], filepath.Join(l.cfg.Data, "journal"))
-		}
-	}
-	return nil
 }
 
 // settle counts all that the journal has under the settings that held when it came,
@@ -276,6 +265,8 @@ func (l *live) trim(ctx context.Context) error {
 	for _, pos := range l.store.Positions(l.log) {
 		needed = append(needed, pos.R)
 	}
+	l.trimming.Lock()
+	defer l.trimming.Unlock()
 	return l.journal.Trim(ctx, needed, time.Now().Add(-l.cfg.JournalRetention))
 }
 
@@ -317,6 +308,7 @@ func (l *live) ready(context.Context) error {
 func (l *live) close() error {
 	l.stop()
 	l.running.Wait()
+	l.copying.Lock() // whoever gets a backup is cut off by now
 	if l.engine != nil {
 		l.engine.Close()
 	}

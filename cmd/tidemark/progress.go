@@ -66,6 +66,14 @@ func (p *progress) at(at ingest.Progress) {
 	})
 }
 
+// copied shows how many of all bytes of a copy are there.
+func (p *progress) copied(done, all int64) {
+	p.show(done, all, inBytes, func() string {
+		return fmt.Sprintf("%.0f %%, %s MB, %s MB a second", 100*float64(done)/float64(max(1, all)),
+			count(done>>20), count(perSecond(done>>20, time.Since(p.begun))))
+	})
+}
+
 // end takes the bar away.
 func (p *progress) end() {
 	if p.bar != nil {

@@ -72,6 +72,7 @@ func newRoot(env environment) *cobra.Command {
 	root.AddCommand(newReplay(env), newServe(env), newLoad(env))
 	root.AddCommand(newAsks(env)...)
 	root.AddCommand(
+		newBackup(env),
 		newConfig(env),
 		newVersion(env),
 	)

@@ -69,6 +69,7 @@ func serve(ctx context.Context, c *Config, logger *slog.Logger) (err error) {
 		Questions: newAnswers(l.store, l),
 		Ready:     l.ready,
 		Events:    l,
+		Backup:    l.Backup,
 		Metrics:   promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
 		Requests:  m.web,
 		Logger:    logger,

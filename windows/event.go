@@ -18,6 +18,7 @@ type Event struct {
 	ItemHash sketches.Hash128 // Hasher.Item of Item
 	User     uint64           // Hasher.User, if HasUser
 	ID       uint64           // Hasher.ID of the event ID, if HasID
+	Hash     uint64           // of its record, as the log has it; 0 in history, whose files are known by their contents
 
 	Reason  string // why it is Malformed
 	Outcome Outcome

@@ -53,6 +53,7 @@ type Partition struct {
 	to      Pair    // the newest pair cut
 	stored  Pair    // the newest pair stored
 	next    int64   // the offset after the last record seen
+	mark    Mark    // that record
 	newest  Minute  // highest minute of an open window since ever
 	guess   int     // how many items its window has: the next one will have about as many
 	memory  int     // of the windows that no watermark closes
@@ -225,7 +226,8 @@ func (p *Partition) addRun(events []Event) {
 		}
 		w.addToken(s, r.tokens[i])
 	}
-	p.next = events[len(events)-1].Offset + 1
+	last := &events[len(events)-1]
+	p.next, p.mark = last.Offset+1, Mark{last.Offset, last.Hash}
 	p.records += int64(len(events))
 	p.phase = (p.phase + len(events)) % runSize
 	if p.phase == 0 { // whatever batches they came in
@@ -320,6 +322,7 @@ func (p *Partition) Cut(to Pair) *Seal {
 	s := &Seal{
 		Identity: Identity{Log: p.Log, Partition: p.Number, E: p.Position.E, To: to},
 		From:     p.to,
+		H:        p.mark,
 	}
 	held := to.S // the smallest offset that no seal holds
 	for m, w := range p.open {

@@ -11,11 +11,19 @@ type Pair struct {
 	S int64
 }
 
+// Mark is a record of a log by which the log is known again: another one that was
+// put in its place has another record there.
+type Mark struct {
+	Offset int64
+	Hash   uint64 // of the record; 0: there is none to know the log by
+}
+
 // Position is what a partition goes on from.
 type Position struct {
 	E  uint64 // random, made by the partition's first commit
 	To Pair   // the newest pair in the store
 	R  int64  // where to replay from
+	H  Mark   // the last record before To.S
 }
 
 // Identity names a seal, everywhere and for ever.
@@ -31,6 +39,7 @@ type Seal struct {
 	Identity
 	From     Pair       // its predecessor
 	R        int64      // where to replay from once this seal is stored
+	H        Mark       // the last record before To.S
 	Partials []*Partial // ascending by minute, one each
 	Items    []ItemInfo // what was said of items since, by item
 }

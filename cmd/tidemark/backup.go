@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tidemark/windows"
 	"tidemark/windows/journal"
 	"tidemark/windows/store"
 )
@@ -100,7 +99,7 @@ func makeBackup(ctx context.Context, target string, stderr io.Writer, logger *sl
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	if err := checkFolder(dir, logger); err != nil {
+	if err := checkFolder(ctx, dir, logger); err != nil {
 		return m, fmt.Errorf("backup: what came can't be opened, so it is removed: %w", err)
 	}
 	if err := os.Rename(dir, target); err != nil {
@@ -175,7 +174,7 @@ func fetchBackup(ctx context.Context, c *Config, _ *slog.Logger) (io.ReadCloser,
 
 // checkFolder opens the store and the journal of a folder, which checks that they are
 // whole, and that the one goes on from the other.
-func checkFolder(dir string, logger *slog.Logger) (err error) {
+func checkFolder(ctx context.Context, dir string, logger *slog.Logger) (err error) {
 	s, err := store.Open(store.Options{Dir: filepath.Join(dir, "store"), ReadOnly: true, Logger: logger})
 	if err != nil {
 		return err
@@ -189,20 +188,5 @@ func checkFolder(dir string, logger *slog.Logger) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	return checkJournal(s, j, j.ID(), dir)
-}
-
-// checkJournal refuses a journal that ends before, or begins after, what the store of
-// the data folder goes on from.
-func checkJournal(s *store.Store, j *journal.Journal, log windows.LogID, data string) error {
-	first, ends := j.First(), j.Ends()
-	for p, pos := range s.Positions(log) {
-		switch {
-		case pos.To.S > ends[p]:
-			return fmt.Errorf("the store does not belong to this journal: it has partition %d up to offset %d, and the journal ends at %d: one of the two is an older copy; bring back both of one time", p, pos.To.S, ends[p])
-		case pos.R < first[p]:
-			return fmt.Errorf("the store needs partition %d of the journal from offset %d on, and it begins at %d: bring back the files that are missing in %s", p, pos.R, first[p], filepath.Join(data, "journal"))
-		}
-	}
-	return nil
+	return checkJournal(ctx, s, j, j.ID(), dir)
 }

@@ -83,7 +83,7 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 	if err != nil {
 		return err
 	}
-	if err := checkJournal(l.store.Store, j, l.log, l.cfg.Data); err != nil {
+	if err := checkJournal(ctx, l.store.Store, j, l.log, l.cfg.Data); err != nil {
 		return err
 	}
 	if err := l.settle(ctx, before, now); err != nil {

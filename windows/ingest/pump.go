@@ -113,11 +113,11 @@ func (p *Pump) event(ev *windows.Event, c *chunk, r *journal.Record) error {
 		reason = reasonKey
 	}
 	if reason != "" {
-		*ev = windows.Event{Offset: r.Offset, Stamp: r.Stamp, Reason: reason, Outcome: windows.Malformed}
+		*ev = windows.Event{Offset: r.Offset, Stamp: r.Stamp, Hash: r.Hash(), Reason: reason, Outcome: windows.Malformed}
 		return nil
 	}
 	*ev = windows.Event{
-		Offset: r.Offset, Stamp: r.Stamp, Time: r.Stamp,
+		Offset: r.Offset, Stamp: r.Stamp, Time: r.Stamp, Hash: r.Hash(),
 		Item: s.item, Type: s.typ,
 		ItemHash: p.Hasher.Item(s.item),
 		User:     s.user, HasUser: s.hasUser,

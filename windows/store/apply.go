@@ -86,7 +86,7 @@ func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.
 		number: s.nextPart.Add(1) - 1,
 		kind:   partSeal,
 		key:    s.meta.KeyID,
-		seal:   sealed{Identity: seal.Identity, seq: before.seq + 1, from: seal.From, r: seal.R},
+		seal:   sealed{Identity: seal.Identity, seq: before.seq + 1, from: seal.From, r: seal.R, h: seal.H},
 	}
 	batch := s.db.NewBatch()
 	starts, err := s.encode(seal.Partials, p.number, batch)
@@ -102,7 +102,7 @@ func (s *Store) sealBatch(seal *windows.Seal, before *position) (*part, *pebble.
 // outbox if a sink wants it, and commits.
 func (s *Store) finishBatch(seal *windows.Seal, before *position, p *part, batch *pebble.Batch) (after *position, waiting *waitingHead, err error) {
 	after = &position{
-		Position: windows.Position{E: seal.E, To: seal.To, R: seal.R},
+		Position: windows.Position{E: seal.E, To: seal.To, R: seal.R, H: seal.H},
 		seq:      p.seal.seq,
 		part:     p.number,
 		outcomes: before.outcomes,

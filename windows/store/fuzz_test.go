@@ -42,7 +42,7 @@ var values = []struct {
 		return p.append(nil)
 	}, [][]byte{
 		(&position{}).append(nil),
-		(&position{Position: windows.Position{E: 5, To: windows.Pair{F: 3, S: 8}, R: 2}, seq: 4, part: 9, outcomes: []windows.OutcomeCount{{Outcome: windows.Counted, Records: 5}, {Outcome: windows.Malformed, Reason: "x", Records: 1}}}).append(nil),
+		(&position{Position: windows.Position{E: 5, To: windows.Pair{F: 3, S: 8}, R: 2, H: windows.Mark{Offset: 7, Hash: 9}}, seq: 4, part: 9, outcomes: []windows.OutcomeCount{{Outcome: windows.Counted, Records: 5}, {Outcome: windows.Malformed, Reason: "x", Records: 1}}}).append(nil),
 	}},
 	{"log", func(v []byte) []byte {
 		l, err := parseLog(logKey(testLog), v)
@@ -78,7 +78,7 @@ var values = []struct {
 			return nil
 		}
 		return h.append(nil)
-	}, [][]byte{(&waitingHead{e: 7, from: windows.Pair{F: 1, S: 2}, to: windows.Pair{F: 3, S: 4}, r: 1, settings: "x", pieces: 2, bytes: 900}).append(nil)}},
+	}, [][]byte{(&waitingHead{e: 7, from: windows.Pair{F: 1, S: 2}, to: windows.Pair{F: 3, S: 4}, r: 1, h: windows.Mark{Offset: 3, Hash: 5}, settings: "x", pieces: 2, bytes: 900}).append(nil)}},
 	{"delivered", func(v []byte) []byte {
 		m, err := parseDelivered(sinkKey("a"), v)
 		if err != nil {

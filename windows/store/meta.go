@@ -12,7 +12,7 @@ import (
 )
 
 // formatVersion is the version of the whole format. A store of another one is refused.
-const formatVersion = 1
+const formatVersion = 2
 
 // The row of a store. Part of the format:
 //

@@ -418,7 +418,7 @@ func readWaiting(it *pebble.Iterator, at outboxAt, seq uint64) (*Waiting, error)
 	}
 	w := &Waiting{
 		Identity: windows.Identity{Log: at.log, Partition: at.partition, E: h.e, To: h.to},
-		From:     h.from, R: h.r, Settings: h.settings, Bytes: len(text),
+		From:     h.from, R: h.r, H: h.h, Settings: h.settings, Bytes: len(text),
 	}
 	if len(text) != h.bytes || !parseWaiting(text, w) {
 		return nil, damaged(key, "the pieces are not those of a waiting seal")

@@ -35,6 +35,7 @@ type sealed struct {
 	seq  uint64 // 1 for the first seal of a partition, then one more each
 	from windows.Pair
 	r    int64
+	h    windows.Mark
 }
 
 // empty reports whether the part has no blocks left.
@@ -51,7 +52,7 @@ func (p *part) empty() bool {
 //
 //	uvarint(version) uvarint(kind) key id(8, little-endian)
 //	of a seal: log(16) uvarint(partition) uvarint(seq) E(8, little-endian)
-//	  uvarint each: from F, from S, to F, to S, R
+//	  uvarint each: from F, from S, to F, to S, R, offset of H; hash of H(8, little-endian)
 //	for each level that it has: uvarint(level+1) uvarint(n)
 //	  n × uvarint((start − start before)<<5 | info)
 //	0
@@ -69,7 +70,7 @@ func (p *part) append(dst []byte) []byte {
 		dst = binary.LittleEndian.AppendUint64(dst, s.E)
 		dst = appendPair(dst, s.from)
 		dst = appendPair(dst, s.To)
-		dst = binary.AppendUvarint(dst, uint64(s.r))
+		dst = appendMark(binary.AppendUvarint(dst, uint64(s.r)), s.h)
 	}
 	for l, starts := range p.starts {
 		if len(starts) == 0 {
@@ -106,6 +107,7 @@ func parsePart(key, value []byte) (*part, error) {
 		s.E = d.uint64()
 		s.from, s.To = d.pair(), d.pair()
 		s.r = int64(d.uint(math.MaxInt64))
+		s.h = d.mark()
 	}
 	for before := uint64(0); !d.bad; {
 		l := d.uint(levelCount)
@@ -139,6 +141,10 @@ func parsePart(key, value []byte) (*part, error) {
 
 func appendPair(dst []byte, p windows.Pair) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(p.F)), uint64(p.S))
+}
+
+func appendMark(dst []byte, m windows.Mark) []byte {
+	return binary.LittleEndian.AppendUint64(binary.AppendUvarint(dst, uint64(m.Offset)), m.Hash)
 }
 
 // decoder reads the fields of a value from its front. Once something does not fit
@@ -187,6 +193,10 @@ func (d *decoder) strings() []string {
 		}
 	}
 	return out
+}
+
+func (d *decoder) mark() windows.Mark {
+	return windows.Mark{Offset: int64(d.uint(math.MaxInt64)), Hash: d.uint64()}
 }
 
 func (d *decoder) pair() windows.Pair {

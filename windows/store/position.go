@@ -19,7 +19,8 @@ type position struct {
 
 // A position's row. Part of the format:
 //
-//	uvarint(version) E(8, little-endian) uvarint each: to F, to S, R, seq, part, n
+//	uvarint(version) E(8, little-endian) uvarint each: to F, to S, R, offset of H
+//	hash of H(8, little-endian) uvarint each: seq, part, n
 //	n × (uvarint(outcome) uvarint(len reason) reason uvarint(records))
 const positionVersion = 1
 
@@ -28,6 +29,7 @@ func (p *position) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.E)
 	dst = appendPair(dst, p.To)
 	dst = binary.AppendUvarint(dst, uint64(p.R))
+	dst = appendMark(dst, p.H)
 	dst = binary.AppendUvarint(dst, p.seq)
 	dst = binary.AppendUvarint(dst, uint64(p.part))
 	dst = binary.AppendUvarint(dst, uint64(len(p.outcomes)))
@@ -48,6 +50,7 @@ func parsePosition(key, value []byte) (*position, error) {
 	p.E = d.uint64()
 	p.To = d.pair()
 	p.R = int64(d.uint(math.MaxInt64))
+	p.H = d.mark()
 	p.seq = d.uint(math.MaxUint64)
 	p.part = uint32(d.uint(math.MaxUint32))
 	n := d.uint(uint64(len(d.b)))

@@ -47,7 +47,8 @@ func TestSealIsTakenIfThePositionIsItsPredecessor(t *testing.T) {
 			}
 			want := windows.Position{E: 100}
 			if c.holds > 0 {
-				want.To, want.R = seals[c.holds-1].To, seals[c.holds-1].R
+				last := seals[c.holds-1]
+				want.To, want.R, want.H = last.To, last.R, last.H
 			}
 			if got := s.Positions(testLog)[0]; got != want {
 				t.Errorf("position %v, want %v", got, want)

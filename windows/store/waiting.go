@@ -15,7 +15,8 @@ type Waiting struct {
 	windows.Identity
 	From     windows.Pair // its predecessor
 	R        int64
-	Settings string // of its log, when it was stored
+	H        windows.Mark // the last record before To.S
+	Settings string       // of its log, when it was stored
 	Items    []windows.ItemInfo
 	Partials []*WaitingPartial // ascending by minute, one each
 	Bytes    int               // that it takes in memory, about
@@ -273,6 +274,7 @@ type waitingHead struct {
 	e        uint64
 	from, to windows.Pair
 	r        int64
+	h        windows.Mark
 	settings string
 	pieces   int
 	bytes    int // of all of them
@@ -287,7 +289,7 @@ func (h *waitingHead) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, waitingVersion)
 	dst = binary.LittleEndian.AppendUint64(dst, h.e)
 	dst = appendPair(appendPair(dst, h.from), h.to)
-	dst = binary.AppendUvarint(dst, uint64(h.r))
+	dst = appendMark(binary.AppendUvarint(dst, uint64(h.r)), h.h)
 	dst = appendString(dst, h.settings)
 	dst = binary.AppendUvarint(dst, uint64(h.pieces))
 	return binary.AppendUvarint(dst, uint64(h.bytes))
@@ -300,6 +302,7 @@ func parseWaitingHead(key, value []byte) (*waitingHead, error) {
 	}
 	h := &waitingHead{e: d.uint64(), from: d.pair(), to: d.pair()}
 	h.r = int64(d.uint(math.MaxInt64))
+	h.h = d.mark()
 	h.settings = d.string()
 	h.pieces = int(d.uint(maxPieces))
 	h.bytes = int(d.uint(maxPieces * pieceBytes * 2))
@@ -312,7 +315,7 @@ func parseWaitingHead(key, value []byte) (*waitingHead, error) {
 // putWaiting adds a seal to the outbox, in the batch of its blocks.
 func putWaiting(batch *pebble.Batch, seal *windows.Seal, seq uint64, settings string) (*waitingHead, error) {
 	at := outboxAt{seal.Log, seal.Partition}
-	h := &waitingHead{e: seal.E, from: seal.From, to: seal.To, r: seal.R, settings: settings}
+	h := &waitingHead{e: seal.E, from: seal.From, to: seal.To, r: seal.R, h: seal.H, settings: settings}
 	w := waitingWriter{emit: func(piece []byte) error {
 		h.pieces++
 		return batch.Set(outboxKey(at, seq, h.pieces), piece, nil)

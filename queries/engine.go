@@ -22,6 +22,8 @@ type Config struct {
 	// Settling is how long after the watermark has passed a minute an event can
 	// still be counted there: max_lateness + max_skew + a minute.
 	Settling time.Duration
+	// Sinks says how far the sinks are, for Status; nil: there are none.
+	Sinks func() []SinkStatus
 	// Version is this build's, for Status.
 	Version string
 }

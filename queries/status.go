@@ -10,13 +10,26 @@ import (
 
 // StatusAnswer says what there is to answer from.
 type StatusAnswer struct {
-	Version    string      `json:"version"`
-	ViewTypes  []string    `json:"view_types"`
-	Dimensions []string    `json:"dimensions"`
-	Types      []string    `json:"types"` // that were ever counted, at most MaxTypes
-	Kept       *Kept       `json:"kept"`  // nil: nothing yet
-	Retention  []Retention `json:"retention"`
-	Logs       []LogStatus `json:"logs"` // oldest first, at most MaxLogs
+	Version    string       `json:"version"`
+	ViewTypes  []string     `json:"view_types"`
+	Dimensions []string     `json:"dimensions"`
+	Types      []string     `json:"types"` // that were ever counted, at most MaxTypes
+	Kept       *Kept        `json:"kept"`  // nil: nothing yet
+	Retention  []Retention  `json:"retention"`
+	Logs       []LogStatus  `json:"logs"`  // oldest first, at most MaxLogs
+	Sinks      []SinkStatus `json:"sinks"` // to which what is sealed is delivered
+}
+
+// SinkStatus is how far a sink is.
+type SinkStatus struct {
+	Name         string     `json:"name"`
+	State        string     `json:"state"`         // working, retrying, stopped or off
+	Reason       string     `json:"reason"`        // unless it is working
+	Since        *time.Time `json:"since"`         // of the state; nil where it is off
+	Delivered    uint64     `json:"delivered"`     // seals, since the start of this process
+	Waiting      int        `json:"waiting"`       // seals that it does not have
+	WaitingBytes int64      `json:"waiting_bytes"` // of those, on the disk
+	Oldest       *time.Time `json:"oldest"`        // the oldest of them closed minutes before; nil: none waits
 }
 
 // Kept is from when on, and until when, there are answers.
@@ -69,6 +82,10 @@ func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
 		Dimensions: append([]string{}, e.cfg.Dimensions...),
 		Types:      []string{},
 		Logs:       []LogStatus{},
+		Sinks:      []SinkStatus{},
+	}
+	if e.cfg.Sinks != nil {
+		answer.Sinks = e.cfg.Sinks()
 	}
 	if !v.kept.Empty() {
 		answer.Kept = &Kept{v.kept.From.Time(), v.kept.To.Time()}

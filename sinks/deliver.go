@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-
-	"tidemark/windows"
 )
 
 // Config is what a Deliverer needs. All but Metrics must be set.
@@ -120,14 +118,14 @@ func (d *Deliverer) run(ctx context.Context) error {
 // deliver tries until the seals are in the sink, or without any, until the sink is
 // fit to take some. It returns an error only of the outbox, or if ctx is done.
 func (d *Deliverer) deliver(ctx context.Context, seals []*Seal) error {
-	delivered, err := d.Outbox.Delivered(ctx, d.Sink.Name())
+	have, err := d.Outbox.Progress(ctx, d.Sink.Name())
 	if err != nil {
 		return err
 	}
 	retry := backoff.NewExponentialBackOff()
 	retry.InitialInterval, retry.MaxInterval = firstRetry, lastRetry
 	for {
-		err := d.try(ctx, seals, delivered)
+		err := d.try(ctx, seals, have)
 		if err == nil {
 			d.enter(StateWorking, "")
 			return nil
@@ -147,9 +145,9 @@ func (d *Deliverer) deliver(ctx context.Context, seals []*Seal) error {
 	}
 }
 
-func (d *Deliverer) try(ctx context.Context, seals []*Seal, delivered []windows.Identity) error {
+func (d *Deliverer) try(ctx context.Context, seals []*Seal, have Progress) error {
 	if !d.resumed {
-		if err := d.Sink.Resume(ctx, delivered); err != nil {
+		if err := d.Sink.Resume(ctx, have); err != nil {
 			return err
 		}
 		d.resumed = true

@@ -40,10 +40,10 @@ func (s *sink) next(call string) error {
 	return err
 }
 
-func (s *sink) Resume(_ context.Context, delivered []windows.Identity) error {
+func (s *sink) Resume(_ context.Context, have sinks.Progress) error {
 	var b strings.Builder
 	b.WriteString("resume")
-	for _, id := range delivered {
+	for _, id := range have.Delivered {
 		fmt.Fprintf(&b, " %d/%d", id.Partition, id.To.S)
 	}
 	return s.next(b.String())
@@ -277,13 +277,13 @@ func (o brokenOutbox) Done(ctx context.Context, sink string, seals []*sinks.Seal
 	return errors.Join(o.fail("done"), o.Outbox.Done(ctx, sink, seals))
 }
 
-func (o brokenOutbox) Delivered(ctx context.Context, sink string) ([]windows.Identity, error) {
-	ids, err := o.Outbox.Delivered(ctx, sink)
-	return ids, errors.Join(o.fail("delivered"), err)
+func (o brokenOutbox) Progress(ctx context.Context, sink string) (sinks.Progress, error) {
+	have, err := o.Outbox.Progress(ctx, sink)
+	return have, errors.Join(o.fail("progress"), err)
 }
 
 func TestOutboxFails(t *testing.T) {
-	for _, method := range []string{"wait", "oldest", "done", "delivered"} {
+	for _, method := range []string{"wait", "oldest", "done", "progress"} {
 		synctest.Test(t, func(t *testing.T) {
 			outbox := brokenOutbox{sinkstest.NewOutbox(), method}
 			outbox.Add(seal(0, 1, 1))

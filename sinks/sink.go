@@ -25,9 +25,9 @@ type Sink interface {
 
 	// Resume is called before the first Deliver, and before the first one after an
 	// error. It makes sure that the place is fit to take seals, and that it still has
-	// those it was given: delivered is the newest of each partition of each log, by
-	// the marks of the outbox. If it has lost any, its error wraps ErrStopped.
-	Resume(ctx context.Context, delivered []windows.Identity) error
+	// those it was given, and no others of the same logs. If it has lost any, or has
+	// some that nobody here knows, its error wraps ErrStopped.
+	Resume(ctx context.Context, have Progress) error
 
 	// Deliver takes whole seals, those of a partition in their order. When it returns
 	// nil they are all there for good: they outlast a crash of whatever took them.
@@ -49,7 +49,18 @@ type Outbox interface {
 	// that is lost in a crash only means that they are delivered again.
 	Done(ctx context.Context, sink string, seals []*Seal) error
 
-	// Delivered returns the newest seal of each partition of each log that is marked
-	// as delivered to the sink.
-	Delivered(ctx context.Context, sink string) ([]windows.Identity, error)
+	// Progress says how far the sink is.
+	Progress(ctx context.Context, sink string) (Progress, error)
+}
+
+// Progress is how far a sink is, by the outbox.
+type Progress struct {
+	// Delivered is the newest seal of each partition of each log that is marked as
+	// delivered to the sink.
+	Delivered []windows.Identity
+	// Sealed is the newest seal that there is of each partition of each log, with a
+	// pair of zeros where there is none. What a sink has beyond it was made by a later
+	// state of what is here: this is an older copy, and would make other seals of the
+	// same records.
+	Sealed []windows.Identity
 }

@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"queries/queriestest": {"queries", "windows", "windows/windowstest", "sketches"},
 	"web":                 {"queries", "windows"},
 	"cmd/traffic":         {},
-	"cmd/tidemark":        {"windows", "windows/ingest", "windows/journal", "windows/store", "sketches", "queries", "web", "cmd/traffic"},
+	"cmd/tidemark":        {"windows", "windows/ingest", "windows/journal", "windows/store", "sketches", "queries", "web", "sinks", "sinks/clickhouse", "cmd/traffic"},
 	"cmd/archtest":        {},
 }
 

@@ -119,7 +119,7 @@ func askFolder(ctx context.Context, c *Config, logger *slog.Logger, path string,
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	reply, err := newAnswers(s, nil).Ask(ctx, path, values, time.Now())
+	reply, err := newAnswers(s, nil, &delivery{store: s.Store}).Ask(ctx, path, values, time.Now())
 	if err != nil {
 		return nil, err
 	}

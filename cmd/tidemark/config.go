@@ -32,6 +32,17 @@ type Config struct {
 
 	JournalRetention time.Duration
 
+	ClickHouse struct {
+		Addr         []string // HOST:PORT each; or none
+		Database     string
+		User         string
+		PasswordFile string
+		TLS          bool
+		TLSCA        string        // file of certificates; sets TLS
+		Migrate      string        // run or print
+		Retention    time.Duration // whole days
+	}
+
 	Retention struct{ Minute, Quarter, Hour, Day time.Duration }
 
 	Load struct { // what load and demo send
@@ -58,6 +69,12 @@ func (c *Config) Given(name string) bool { return c.texts[name].given }
 
 // forever is a duration without an end.
 const forever = time.Duration(math.MaxInt64)
+
+// clickHouseSettings are those of delivery to ClickHouse.
+var clickHouseSettings = []string{
+	"clickhouse.addr", "clickhouse.database", "clickhouse.user", "clickhouse.password-file",
+	"clickhouse.tls", "clickhouse.tls-ca", "clickhouse.migrate", "clickhouse.retention",
+}
 
 // setting is one row of the table of settings: the flag --name, the environment
 // variable TIDEMARK_NAME and the line "name:" of the file.
@@ -109,6 +126,14 @@ func settings(c *Config) []setting {
 		{"items", "10000", "how many different items the events sent are about", integer(&c.Load.Items, traffic.MinItems, traffic.MaxItems), oneValue},
 		{"connections", "4", "how many requests send events at the same time", integer(&c.Load.Connections, 1, traffic.MaxConnections), oneValue},
 		{"batch", "1000", "how many events a request sends at most", integer(&c.Load.Batch, 1, traffic.MaxBatch), oneValue},
+		{"clickhouse.addr", "", "HOST:PORT of ClickHouse's native protocol, which gets what is sealed from then on; several are tried in turn; none: not wanted any more", servers(&c.ClickHouse.Addr), list},
+		{"clickhouse.database", "tidemark", "database of the tables, which belongs to this deployment alone", databaseName(&c.ClickHouse.Database), oneValue},
+		{"clickhouse.user", "default", "user who writes the tables, and makes them", nonEmpty(&c.ClickHouse.User), oneValue},
+		{"clickhouse.password-file", "", "file of the user's password (default none)", anyText(&c.ClickHouse.PasswordFile), oneValue},
+		{"clickhouse.tls", "false", "speak TLS with ClickHouse", boolean(&c.ClickHouse.TLS), yesNo},
+		{"clickhouse.tls-ca", "", "file of the certificates that vouch for ClickHouse; sets clickhouse.tls (default the system's)", anyText(&c.ClickHouse.TLSCA), oneValue},
+		{"clickhouse.migrate", "run", "run makes the tables, or brings them up to date, where needed; print prints the SQL for that, and ends", oneOf(&c.ClickHouse.Migrate, "run", printMigrations), oneValue},
+		{"clickhouse.retention", "forever", "how long ClickHouse keeps rows, in whole days such as 400d", wholeDays(&c.ClickHouse.Retention), oneValue},
 	}
 }
 

@@ -133,6 +133,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 		DedupEvents: 1 << 18, MaxItemsPerWindow: 1_000_000, WindowMemory: 1 << 28,
 	}
 	const day = 24 * time.Hour
+	want.ClickHouse.Database, want.ClickHouse.User, want.ClickHouse.Migrate, want.ClickHouse.Retention = "tidemark", "default", "run", forever
 	want.Retention.Minute, want.Retention.Quarter, want.Retention.Hour, want.Retention.Day = 48*time.Hour, 35*day, 400*day, forever
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(Config{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -163,6 +164,28 @@ func TestALevelIsKeptAsLongAsTheOneBelow(t *testing.T) {
 		}
 		if got := c.keep(); got != test.want {
 			t.Errorf("%v: %+v, want %+v", test.flags, got, test.want)
+		}
+	}
+}
+
+func TestClickHouseSettings(t *testing.T) {
+	for _, c := range []struct{ flag, want string }{
+		{"--clickhouse.addr=", ""},
+		{"--clickhouse.addr=none", ""},
+		{"--clickhouse.addr=a:9000,[::1]:9001", ""},
+		{"--clickhouse.addr=a:9000,none", "must be HOST:PORT"},
+		{"--clickhouse.addr=a", "must be HOST:PORT"},
+		{"--clickhouse.database=a-b", "must be a name of at most 64 letters"},
+		{"--clickhouse.user=", "must not be empty"},
+		{"--clickhouse.migrate=never", "must be run or print"},
+		{"--clickhouse.retention=400d", ""},
+		{"--clickhouse.retention=36h", "must be whole days"},
+		{"--clickhouse.retention=1h", "must be at least 24h"},
+		{"--clickhouse.retention=40000d", "at most 36500d"},
+	} {
+		status, _, errs := call(t, nil, "serve", "--clickhouse.migrate=print", c.flag)
+		if c.want == "" && status != exitDone || c.want != "" && (status != exitUsage || !strings.Contains(errs, c.want)) {
+			t.Errorf("%s: exit status %d, %s, want %q", c.flag, status, errs, c.want)
 		}
 	}
 }

@@ -37,12 +37,16 @@ nothing doubled, nothing lost. Files that were imported already are refused, by 
 	}
 	addSettings(cmd, "data", "hash-key-file", "view-types", "dimensions", "partitions", "rules", "lateness",
 		"max-skew", "dedup-events", "max-items-per-window", "window-memory", "retention.minute", "retention.quarter", "retention.hour", "retention.day")
+	addSettings(cmd, clickHouseSettings...)
 	asJSON := cmd.Flags().Bool("json", false, "print what became of the events as JSON")
 	again := cmd.Flags().Bool("again", false, "count the files once more although they were imported already")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
 			return err
+		}
+		if c.ClickHouse.Migrate == printMigrations {
+			return printClickHouse(&c, env.stdout)
 		}
 		r, err := openReplay(cmd.Context(), env, &c, args, *again)
 		if err != nil {
@@ -69,6 +73,8 @@ type replay struct {
 	store  opened
 	files  *ingest.Files
 	log    store.Log
+
+	delivery *delivery
 }
 
 // openReplay opens files and store, and finds out which log the files are.
@@ -87,6 +93,9 @@ func openReplay(ctx context.Context, env environment, c *Config, paths []string,
 	if r.store, err = openForWriting(c, r.logger); err != nil {
 		return nil, err
 	}
+	if r.delivery, err = openDelivery(ctx, c, r.store.Store, nil, r.logger); err != nil {
+		return nil, errors.Join(err, r.store.Close())
+	}
 	meta := r.store.Meta()
 	r.files, err = ingest.OpenFiles(ctx, ingest.FilesConfig{
 		Paths:      paths,
@@ -99,7 +108,7 @@ func openReplay(ctx context.Context, env environment, c *Config, paths []string,
 		Again:      again,
 	})
 	if err != nil {
-		return nil, errors.Join(err, r.store.Close())
+		return nil, errors.Join(err, r.delivery.close(), r.store.Close())
 	}
 	if err := r.begin(again); err != nil {
 		return nil, errors.Join(err, r.close())
@@ -236,10 +245,15 @@ func (r *replay) run(ctx context.Context) (*report, error) {
 		}
 		return nil, err
 	}
+	if err := r.delivery.finish(ctx); err != nil {
+		return nil, err
+	}
 	return newReport(r.log.Names, r.store.Outcomes(r.log.ID), records, records-from, time.Since(begun)), nil
 }
 
-func (r *replay) close() error { return errors.Join(r.files.Close(), r.store.Close()) }
+func (r *replay) close() error {
+	return errors.Join(r.files.Close(), r.delivery.close(), r.store.Close())
+}
 
 // report is what became of the records of an import. Its JSON is part of the API.
 type report struct {

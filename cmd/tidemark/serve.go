@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
+	"tidemark/sinks"
 	"tidemark/web"
 	"tidemark/windows"
 	"tidemark/windows/journal"
@@ -26,6 +27,7 @@ func newServe(env environment) *cobra.Command {
 	addSettings(cmd, "data", "hash-key-file", "listen", "open", "view-types", "dimensions", "partitions", "rules", "lateness",
 		"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
 		"retention.minute", "retention.quarter", "retention.hour", "retention.day")
+	addSettings(cmd, clickHouseSettings...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
@@ -33,6 +35,9 @@ func newServe(env environment) *cobra.Command {
 		}
 		if !c.Open && !loopback(c.Listen) {
 			return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so others could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
+		}
+		if c.ClickHouse.Migrate == printMigrations {
+			return printClickHouse(&c, env.stdout)
 		}
 		return serve(cmd.Context(), &c, env.logger(slog.LevelInfo))
 	}
@@ -45,11 +50,12 @@ type metrics struct {
 	journal  *journal.Metrics
 	windows  *windows.Metrics
 	web      *web.Metrics
+	sinks    *sinks.Metrics
 }
 
 func newMetrics(logger *slog.Logger) metrics {
 	r := prometheus.NewRegistry()
-	return metrics{r, journal.NewMetrics(r), windows.NewMetrics(r, logger), web.NewMetrics(r)}
+	return metrics{r, journal.NewMetrics(r), windows.NewMetrics(r, logger), web.NewMetrics(r), sinks.NewMetrics(r)}
 }
 
 // serve takes events into the data folder, and answers from it, until ctx ends.
@@ -65,8 +71,14 @@ func serve(ctx context.Context, c *Config, logger *slog.Logger) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer func() { err = errors.Join(err, l.close()) }() // once no handler uses it any more
+	d, err := openDelivery(ctx, c, l.store.Store, m.sinks, logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	newBacklogMetrics(m.registry, l.store.Store)
 	handler := web.New(web.Config{
-		Questions: newAnswers(l.store, l),
+		Questions: newAnswers(l.store, l, d),
 		Ready:     l.ready,
 		Events:    l,
 		Backup:    l.Backup,

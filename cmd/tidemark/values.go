@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tidemark/sinks/clickhouse"
 	"tidemark/windows/ingest"
 )
 
@@ -164,6 +165,45 @@ func hostPort(to *string) func(string) error {
 			return fmt.Errorf("must be HOST:PORT such as 127.0.0.1:8080, got %q", text)
 		}
 		*to = text
+		return nil
+	}
+}
+
+// servers parses a list of HOST:PORT, or none.
+func servers(to *[]string) func(string) error {
+	return func(text string) error {
+		*to = nil
+		for server := range strings.SplitSeq(text, ",") {
+			if server = strings.TrimSpace(server); server == "" {
+				continue
+			}
+			var addr string
+			if err := hostPort(&addr)(server); err != nil && text != noClickHouse {
+				return fmt.Errorf("must be HOST:PORT such as 127.0.0.1:9000, several of them separated by commas, or none, got %q", text)
+			}
+			*to = append(*to, server)
+		}
+		return nil
+	}
+}
+
+func databaseName(to *string) func(string) error {
+	return func(text string) error {
+		*to = text
+		return clickhouse.CheckDatabase(text)
+	}
+}
+
+// wholeDays parses durations of whole days.
+func wholeDays(to *time.Duration) func(string) error {
+	return func(text string) error {
+		const day = 24 * time.Hour
+		if err := duration(to, day)(text); err != nil {
+			return err
+		}
+		if *to != forever && (*to%day != 0 || *to > clickhouse.MaxRetention*day) {
+			return fmt.Errorf("must be whole days, at most %dd, such as 400d, or forever, got %q", clickhouse.MaxRetention, text)
+		}
 		return nil
 	}
 }

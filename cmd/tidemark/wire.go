@@ -12,6 +12,8 @@ package main
 //	            ^                                                 │
 //	            └───────────── ingest.Accepter <──────────────────┘ events
 //
+//	store.Store <─── by pull ─── sinks.Deliverer ───> clickhouse.Sink
+//
 // What hands on is made after what it hands to, and ended before it.
 
 import (
@@ -58,9 +60,15 @@ func openForWriting(c *Config, logger *slog.Logger) (opened, error) {
 	}
 	s, err := open(c, o, key, logger)
 	if errors.Is(err, store.ErrNoStore) {
-		return open(c, store.Options{Create: true, Keep: c.keep(), Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
+		s, err = open(c, store.Options{Create: true, Keep: c.keep(), Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
 	}
-	return s, err
+	if err != nil {
+		return s, err
+	}
+	if err := subscribe(c, s.Store, logger); err != nil {
+		return opened{}, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // openForReading opens the store of the data folder, which must be there.
@@ -87,7 +95,7 @@ func open(c *Config, o store.Options, key sketches.Key, logger *slog.Logger) (op
 
 // newAnswers returns what answers questions from a store, and where it is not nil from
 // what a journal has that is not in the store yet.
-func newAnswers(s opened, l *live) *queries.Engine {
+func newAnswers(s opened, l *live, d *delivery) *queries.Engine {
 	meta := s.Meta()
 	c := queries.Config{
 		Snapshot: func() (queries.Snapshot, error) {
@@ -101,6 +109,7 @@ func newAnswers(s opened, l *live) *queries.Engine {
 		ViewTypes:  meta.ViewTypes,
 		Dimensions: meta.Dimensions,
 		Version:    version(),
+		Sinks:      d.status,
 	}
 	if l != nil {
 		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark}}

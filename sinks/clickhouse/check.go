@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-
-	"tidemark/windows"
 )
 
 // checkColumns compares the tables with what will be written to them. Columns
@@ -98,22 +96,4 @@ func describe(key, topic, consumer string) string {
 		return fmt.Sprintf("hash key %s, journal", key)
 	}
 	return fmt.Sprintf("hash key %s, topic %q, group %q", key, topic, consumer)
-}
-
-// checkSeals makes sure that what was delivered is there.
-func checkSeals(ctx context.Context, conn driver.Conn, database string, delivered []windows.Identity) error {
-	for _, id := range delivered {
-		var there uint64
-		err := conn.QueryRow(ctx, "SELECT count() FROM "+quote(database)+"."+quote(seals.name)+
-			" WHERE epoch = $1 AND partition = $2 AND (floor, offset) = (toDateTime($3, 'UTC'), $4)",
-			id.E, id.Partition, seconds(id.To.F), id.To.S).Scan(&there)
-		if err != nil {
-			return explain(err)
-		}
-		if there == 0 {
-			return stopped("seal %s was delivered to %s, and is gone: a table was dropped, or restored from a backup. "+
-				"`tidemark recount` delivers again what is missing", nameOf(id), database)
-		}
-	}
-	return nil
 }

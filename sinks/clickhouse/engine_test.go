@@ -55,7 +55,7 @@ var engineStream = windowstest.Shape{
 	Dims: [][]string{{"DE", "AT", "CH", ""}},
 }
 
-// H5 with seals of the engine whose windows have too few slots: what had none is
+// CH5 with seals of the engine whose windows have too few slots: what had none is
 // in a row of the kind other, so sums are right.
 func TestSumsOfTheEngine(t *testing.T) {
 	w := newWorld(t)

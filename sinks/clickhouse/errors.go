@@ -15,7 +15,7 @@ func stopped(format string, args ...any) error {
 }
 
 // lasting are ClickHouse's errors that do not pass by themselves, with what to do.
-// Too many parts (252) is not among them: H3.
+// Too many parts (252) is not among them: CH3.
 var lasting = map[int32]string{
 	16:  "a column is missing: add it again",
 	20:  "a column is missing, or another was put in its place",

@@ -16,7 +16,7 @@ import (
 	"tidemark/windows"
 )
 
-// H1: the connection is cut at each answer of the server in turn: the server has
+// CH1: the connection is cut at each answer of the server in turn: the server has
 // taken what came before, and the sink does not know it.
 func TestCutAtEachAnswer(t *testing.T) {
 	w := newWorld(t)
@@ -44,7 +44,7 @@ func TestCutAtEachAnswer(t *testing.T) {
 			if errors.Is(err, sinks.ErrStopped) {
 				t.Errorf("cut at answer %d: %v: must be tried again soon", n, err)
 			}
-			if err := s.Resume(t.Context(), nil); err != nil {
+			if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Deliver(t.Context(), seals); err != nil {
@@ -85,7 +85,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// H3: a seal over 264 months.
+// CH3: a seal over 264 months.
 func TestManyMonths(t *testing.T) {
 	w := newWorld(t)
 	s := w.sink(t)
@@ -110,7 +110,7 @@ func TestManyMonths(t *testing.T) {
 	}
 }
 
-// H4.
+// CH4.
 func TestRefused(t *testing.T) {
 	w := newWorld(t)
 	s := w.sink(t)
@@ -170,7 +170,7 @@ func TestRefused(t *testing.T) {
 	o.check(t, w)
 }
 
-// H6: somebody has changed a table.
+// CH6: somebody has changed a table.
 func TestChangedTable(t *testing.T) {
 	w := newWorld(t)
 	s := w.sink(t)
@@ -185,11 +185,11 @@ func TestChangedTable(t *testing.T) {
 		if err := s.Deliver(t.Context(), seals); !errors.Is(err, sinks.ErrStopped) {
 			t.Errorf("%s: Deliver: %v", c.change, err)
 		}
-		if err := s.Resume(t.Context(), nil); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), c.want) {
+		if err := s.Resume(t.Context(), sinks.Progress{}); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Resume: %v, want %q", c.change, err, c.want)
 		}
 		w.exec(t, c.back)
-		if err := s.Resume(t.Context(), nil); err != nil {
+		if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
 			t.Error(err)
 		}
 		if err := s.Deliver(t.Context(), seals); err != nil {
@@ -197,7 +197,7 @@ func TestChangedTable(t *testing.T) {
 		}
 	}
 	w.exec(t, "ALTER TABLE {{.}}.item_minutes ADD COLUMN note String DEFAULT 'x' FIRST")
-	if err := s.Resume(t.Context(), nil); err != nil {
+	if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
 		t.Errorf("a column more: %v", err)
 	}
 	if err := s.Deliver(t.Context(), []*sinks.Seal{r.seal(minuteAt(2026, 1, 1, 0, 0), 3, 60)}); err != nil {
@@ -205,7 +205,7 @@ func TestChangedTable(t *testing.T) {
 	}
 }
 
-// H6: a second deployment, or another hash key, is refused.
+// CH6: a second deployment, or another hash key, is refused.
 func TestOtherDeployment(t *testing.T) {
 	w := newWorld(t)
 	w.sink(t)
@@ -218,7 +218,7 @@ func TestOtherDeployment(t *testing.T) {
 		{Deployment{Key: 7, Topic: "events", Consumer: "tidemark"}, `topic "events", group "tidemark"`},
 	} {
 		w.Deployment = c.other
-		err := w.fresh(t).Resume(t.Context(), nil)
+		err := w.fresh(t).Resume(t.Context(), sinks.Progress{})
 		if !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "another deployment") {
 			t.Errorf("%v, want %q in it", err, c.want)
 		}
@@ -237,14 +237,57 @@ func TestGoneSeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivered := []windows.Identity{group[0].Identity, group[1].Identity}
-	if err := s.Resume(t.Context(), delivered); err != nil {
+	if err := s.Resume(t.Context(), sinks.Progress{Delivered: delivered}); err != nil {
 		t.Fatal(err)
 	}
 	w.exec(t, "TRUNCATE TABLE {{.}}.seals")
-	err := s.Resume(t.Context(), delivered)
+	err := s.Resume(t.Context(), sinks.Progress{Delivered: delivered})
 	if !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A folder that was brought back from an older copy does not go on before what came
+// after it is removed, as the error says; then numbers are those without it.
+func TestOlderCopy(t *testing.T) {
+	w := newWorld(t)
+	s := w.sink(t)
+	r, o := newRandom(6), newOracle()
+	var have sinks.Progress
+	newest := make(map[int]windows.Identity)
+	for round := range 2 {
+		for range 12 {
+			seal := r.seal(minuteAt(2026, 1, 1, 0, 0), 3, 60+round)
+			if round == 0 {
+				o.add(seal)
+				newest[seal.Partition] = seal.Identity
+			}
+			seal.Items = nil // they stay
+			if err := s.Deliver(t.Context(), []*sinks.Seal{seal}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.texts = nil
+	for _, id := range newest {
+		have.Sealed = append(have.Sealed, id)
+	}
+	err := s.Resume(t.Context(), have)
+	if !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "older copy") {
+		t.Fatalf("got %v", err)
+	}
+	for line := range strings.Lines(err.Error()) {
+		if strings.HasPrefix(line, "DELETE") {
+			w.exec(t, strings.TrimSuffix(strings.TrimSpace(line), ";"))
+		}
+	}
+	if err := s.Resume(t.Context(), have); err != nil {
+		t.Errorf("after it was removed: %v", err)
+	}
+	o.check(t, w)
 }
 
 // Too many parts pass: they are not for somebody to mend.
@@ -281,7 +324,7 @@ func TestTooManyParts(t *testing.T) {
 // A server that is away is tried again, and New does not need it.
 func TestNoServer(t *testing.T) {
 	w := &world{Options: Options{Addr: []string{"127.0.0.1:1"}, Database: "x"}}
-	if err := w.fresh(t).Resume(t.Context(), nil); err == nil || errors.Is(err, sinks.ErrStopped) {
+	if err := w.fresh(t).Resume(t.Context(), sinks.Progress{}); err == nil || errors.Is(err, sinks.ErrStopped) {
 		t.Errorf("got %v", err)
 	}
 }

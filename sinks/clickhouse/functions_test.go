@@ -11,7 +11,7 @@ import (
 	"tidemark/windows"
 )
 
-// H5: the SQL functions say of any sketch what package sketches says, in whatever
+// CH5: the SQL functions say of any sketch what package sketches says, in whatever
 // pieces it came.
 func TestFunctionsEqualSketches(t *testing.T) {
 	w := newWorld(t)

@@ -106,6 +106,7 @@ func first(database string) ([]string, error) {
 // bring it up to date: for somebody who may run them where Tidemark may not. They
 // can be run again.
 func Script(w io.Writer, o Options) error {
+	o.Addr = []string{"any"} // it goes to nobody
 	if err := o.Validate(); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func TestNewerDatabase(t *testing.T) {
 	w := newWorld(t)
 	w.sink(t)
 	w.exec(t, "INSERT INTO {{.}}.migrations (version, name, hash) SELECT 4000, '4000_later', ''")
-	if err := w.fresh(t).Resume(t.Context(), nil); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "newer program") {
+	if err := w.fresh(t).Resume(t.Context(), sinks.Progress{}); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "newer program") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestOtherMigration(t *testing.T) {
 	w := newWorld(t)
 	w.sink(t)
 	w.exec(t, "INSERT INTO {{.}}.migrations (version, name, hash, at) SELECT 1, '0001_tables', 'ff', now() + 10")
-	if err := w.fresh(t).Resume(t.Context(), nil); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "0001_tables") {
+	if err := w.fresh(t).Resume(t.Context(), sinks.Progress{}); !errors.Is(err, sinks.ErrStopped) || !strings.Contains(err.Error(), "0001_tables") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -25,7 +25,7 @@ func minuteAt(year, month, day, hour, minute int) windows.Minute {
 	return windows.MinuteOf(time.Date(year, time.Month(month), day, hour, minute, 0, 0, time.UTC).UnixMilli())
 }
 
-// H1, H5: whatever seals, in whatever groups, however often, and merged or not.
+// CH1, CH5: whatever seals, in whatever groups, however often, and merged or not.
 func TestNumbersComeOutAsTheyWentIn(t *testing.T) {
 	w := newWorld(t)
 	s := w.sink(t)

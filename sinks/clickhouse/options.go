@@ -40,14 +40,22 @@ func (o Options) Validate() error {
 	if len(o.Addr) == 0 {
 		errs = append(errs, errors.New("addr: no address"))
 	}
-	if !databaseName.MatchString(o.Database) {
-		errs = append(errs, fmt.Errorf("database: %q is no name of letters, digits and _", o.Database))
+	if err := CheckDatabase(o.Database); err != nil {
+		errs = append(errs, fmt.Errorf("database: %w", err))
 	}
-	if o.Retention < 0 || o.Retention > maxRetention {
-		errs = append(errs, fmt.Errorf("retention: must be from 0 to %d days, got %d", maxRetention, o.Retention))
+	if o.Retention < 0 || o.Retention > MaxRetention {
+		errs = append(errs, fmt.Errorf("retention: must be from 0 to %d days, got %d", MaxRetention, o.Retention))
 	}
 	return errors.Join(errs...)
 }
 
-// maxRetention is a century, in days.
-const maxRetention = 36_500
+// CheckDatabase returns what is wrong with the name of a database.
+func CheckDatabase(name string) error {
+	if !databaseName.MatchString(name) {
+		return fmt.Errorf("must be a name of at most 64 letters, digits and _, got %q", name)
+	}
+	return nil
+}
+
+// MaxRetention is a century, in days.
+const MaxRetention = 36_500

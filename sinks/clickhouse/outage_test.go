@@ -59,7 +59,7 @@ func (s *server) do(t *testing.T, command string) {
 	}
 }
 
-// H1, H2: ClickHouse is killed in the middle of inserts, again and again, and so
+// CH1, CH2: ClickHouse is killed in the middle of inserts, again and again, and so
 // are the connections; afterwards every row is there once.
 func TestKilledServer(t *testing.T) {
 	own := newServer(t)

@@ -15,6 +15,7 @@ import (
 	ch "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"tidemark/sinks"
 	"tidemark/sketches"
 )
 
@@ -69,7 +70,7 @@ func worldAt(t testing.TB, addr string) *world {
 func (w *world) sink(t testing.TB) *Sink {
 	t.Helper()
 	s := w.fresh(t)
-	if err := s.Resume(t.Context(), nil); err != nil {
+	if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -7,7 +7,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"tidemark/sinks"
-	"tidemark/windows"
 )
 
 // Sink writes seals into ClickHouse. It is a sinks.Sink.
@@ -44,16 +43,16 @@ func (s *Sink) Close() error {
 func (*Sink) Name() string { return "clickhouse" }
 
 // Resume migrates the database where needed, and makes sure that it is this
-// deployment's, that its tables are as they must be, and that the seals delivered
-// to it are still there (H6).
-func (s *Sink) Resume(ctx context.Context, delivered []windows.Identity) error {
+// deployment's, that its tables are as they must be, that the seals delivered to it are
+// still there, and none that came after what is known here (CH6).
+func (s *Sink) Resume(ctx context.Context, have sinks.Progress) error {
 	defer s.cutWhenDone(ctx)()
 	for _, step := range []func(context.Context, driver.Conn, Options) error{migrate, checkColumns, checkDeployment, setRetention} {
 		if err := step(ctx, s.conn, s.options); err != nil {
 			return err
 		}
 	}
-	return checkSeals(ctx, s.conn, s.options.Database, delivered)
+	return checkSeals(ctx, s.conn, s.options.Database, have)
 }
 
 // Deliver is that of sinks.Sink.

@@ -54,7 +54,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.Resume(t.Context(), nil); err != nil {
+	if err := s.Resume(t.Context(), sinks.Progress{}); err != nil {
 		t.Error(err)
 	}
 	r, o := newRandom(1), newOracle()
@@ -66,7 +66,7 @@ func TestTLS(t *testing.T) {
 	o.check(t, w)
 
 	w.TLS = &tls.Config{}
-	if err := w.fresh(t).Resume(t.Context(), nil); err == nil {
+	if err := w.fresh(t).Resume(t.Context(), sinks.Progress{}); err == nil {
 		t.Error("took a certificate that nobody vouches for")
 	}
 }

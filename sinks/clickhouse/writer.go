@@ -17,7 +17,7 @@ import (
 	"tidemark/windows"
 )
 
-// maxMonths is how many partitions an insert spans at most (H3).
+// maxMonths is how many partitions an insert spans at most (CH3).
 const maxMonths = 50
 
 // maxSeries bounds the series that are numbered at once.
@@ -101,7 +101,7 @@ func nameOf(id windows.Identity) string {
 	return fmt.Sprintf("(%016x, %d, %s, %d)", id.E, id.Partition, id.To.F.Time().Format(time.RFC3339), id.To.S)
 }
 
-// check returns what the columns cannot hold of a seal, beside its rows (H4).
+// check returns what the columns cannot hold of a seal, beside its rows (CH4).
 func check(s *sinks.Seal) error {
 	var errs []error
 	if s.Partition < 0 || s.Partition > math.MaxUint16 {
@@ -307,7 +307,7 @@ func (w *writer) writeItems(seals []*sinks.Seal) error {
 	return i.send(w.ctx)
 }
 
-// writeSeals writes that the seals are there (H2).
+// writeSeals writes that the seals are there (CH2).
 func (w *writer) writeSeals(written []*sinks.Seal) error {
 	b := &sealBuffers{}
 	i := &insert{table: seals, database: w.database, conn: w.conn, block: b}

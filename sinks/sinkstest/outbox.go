@@ -3,6 +3,7 @@ package sinkstest
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 
@@ -96,23 +97,23 @@ func (o *Outbox) Done(_ context.Context, sink string, seals []*sinks.Seal) error
 	return nil
 }
 
-// Delivered is that of sinks.Outbox.
-func (o *Outbox) Delivered(_ context.Context, sink string) ([]windows.Identity, error) {
+// Progress is that of sinks.Outbox.
+func (o *Outbox) Progress(_ context.Context, sink string) (sinks.Progress, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	done := slices.DeleteFunc(slices.Clone(o.seals), func(s *sinks.Seal) bool { return !o.done[sink][s.Identity] })
+	return sinks.Progress{Delivered: newest(done), Sealed: newest(o.seals)}, nil
+}
+
+// newest returns the last seal of each partition of each log.
+func newest(seals []*sinks.Seal) []windows.Identity {
 	type partition struct {
 		log    windows.LogID
 		number int
 	}
-	newest := make(map[partition]windows.Identity)
-	for _, s := range o.seals {
-		if o.done[sink][s.Identity] {
-			newest[partition{s.Log, s.Partition}] = s.Identity
-		}
+	last := make(map[partition]windows.Identity)
+	for _, s := range seals {
+		last[partition{s.Log, s.Partition}] = s.Identity
 	}
-	out := make([]windows.Identity, 0, len(newest))
-	for _, id := range newest {
-		out = append(out, id)
-	}
-	return out, nil
+	return slices.Collect(maps.Values(last))
 }

@@ -11,7 +11,7 @@ TOOL := go tool -modfile=.ci/tools/go.mod
 
 # How long each fuzz target runs.
 FUZZTIME ?= 4s
-# Where `make run` serves, and whether it ends once it has shown its answers.
+# Where `make run` and `make shop` serve, and whether they end once they have shown their answers.
 LISTEN ?= 127.0.0.1:8080
 ONCE ?=
 
@@ -24,8 +24,12 @@ build: ## the program, into bin/tidemark
 	@go build -o bin/tidemark ./cmd/tidemark
 
 .PHONY: run
-run: build ## import a shop's seven months, serve them, and show three questions with their answers
+run: build ## serve a live stream, and show what trends in it and what to try
 	@LISTEN=$(LISTEN) ONCE=$(ONCE) cmd/tidemark/testdata/run.sh
+
+.PHONY: shop
+shop: build ## import a shop's seven months, serve them, and show three questions with their answers
+	@LISTEN=$(LISTEN) ONCE=$(ONCE) cmd/tidemark/testdata/shop.sh
 
 .PHONY: services
 services: ## start a real ClickHouse and a real Kafka, and print their addresses (docs/services.md; `bin/services down` ends them)

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,11 +75,18 @@ func newAsk(env environment, path, short string, parameters []parameter) *cobra.
 	}
 	addSettings(cmd, "data", "hash-key-file", "server")
 	asJSON := cmd.Flags().Bool("json", !isTerminal(env.stdout), "as JSON, which is the default where the output is no terminal")
+	watch := new(bool)
+	if path == "top" {
+		watch = cmd.Flags().Bool("watch", false, "ask a server again every second, until Ctrl-C: drawn in place on a terminal, elsewhere printed when it changes")
+	}
 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
 			return err
+		}
+		if *watch && c.Server == "" {
+			return wrongUsage(cmd, errors.New("watch: it is a server that is watched; name it with --server"))
 		}
 		for _, item := range args {
 			values.Add("item", item)
@@ -87,20 +95,62 @@ func newAsk(env environment, path, short string, parameters []parameter) *cobra.
 		if c.Server != "" {
 			ask = askServer
 		}
-		body, err := ask(cmd.Context(), &c, env.logger(slog.LevelWarn), path, values)
-		if err != nil {
-			if isOurFault(err) {
-				return err
+		print := func() (string, error) {
+			body, err := ask(cmd.Context(), &c, env.logger(slog.LevelWarn), path, values)
+			if err != nil {
+				return "", err
 			}
-			return wrongUsage(cmd, err)
+			return printed(path, body, *asJSON)
 		}
-		if *asJSON {
-			_, err = fmt.Fprintf(env.stdout, "%s\n", bytes.TrimSpace(body))
+		text, err := print()
+		switch {
+		case err != nil && isOurFault(err):
 			return err
+		case err != nil:
+			return wrongUsage(cmd, err)
+		case *watch:
+			s := newScreen(env.stdout, 0)
+			s.terminal = s.terminal && !*asJSON
+			return watchIt(cmd.Context(), s, text, print)
 		}
-		return printAnswer(env.stdout, path, body)
+		_, err = io.WriteString(env.stdout, text)
+		return err
 	}
 	return cmd
+}
+
+// printed returns an answer as it is printed.
+func printed(path string, body []byte, asJSON bool) (string, error) {
+	if asJSON {
+		return string(bytes.TrimSpace(body)) + "\n", nil
+	}
+	var b strings.Builder
+	err := printAnswer(&b, path, body)
+	return b.String(), err
+}
+
+// watchIt shows a text, and once a second what print returns then, until ctx ends. A
+// server that is away for a while is waited for.
+func watchIt(ctx context.Context, s *screen, text string, print func() (string, error)) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if err := s.show(text); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		next, err := print()
+		switch {
+		case err == nil:
+			text = next
+		case ctx.Err() == nil:
+			text = fmt.Sprintf("(no answer: %v)\n", err)
+		}
+	}
 }
 
 // isOurFault tells a failure from a question that cannot be answered as it was asked.

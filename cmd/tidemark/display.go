@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -29,7 +30,7 @@ func printAnswer(w io.Writer, path string, body []byte) error {
 		if !a.Certified {
 			hints = append(hints, "the last places are not certain")
 		}
-		table, hints = a.Table(), append(hints, a.Hint)
+		table, hints = withTitles(&a), append(hints, a.Hint)
 	} else {
 		var all queries.Answers
 		if err := json.Unmarshal(body, &all); err != nil {
@@ -51,6 +52,19 @@ func printAnswer(w io.Writer, path string, body []byte) error {
 		}
 	}
 	return nil
+}
+
+// withTitles returns the table of a ranking, with a column of titles if there are any.
+func withTitles(a *queries.TopAnswer) queries.Table {
+	t := a.Table()
+	if !slices.ContainsFunc(a.Items, func(r queries.Ranked) bool { return r.Title != "" }) {
+		return t
+	}
+	t.Columns = append(t.Columns, "title")
+	for i, r := range a.Items {
+		t.Rows[i] = append(t.Rows[i], r.Title)
+	}
+	return t
 }
 
 func extent(e queries.Extent) string {

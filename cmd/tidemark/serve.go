@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -17,6 +18,13 @@ import (
 	"tidemark/windows/journal"
 )
 
+// serveSettings are those of a server.
+var serveSettings = []string{
+	"data", "hash-key-file", "listen", "open", "view-types", "dimensions", "partitions", "rules", "lateness",
+	"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
+	"retention.minute", "retention.quarter", "retention.hour", "retention.day",
+}
+
 // newServe returns the command that takes events and answers over HTTP.
 func newServe(env environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -24,24 +32,44 @@ func newServe(env environment) *cobra.Command {
 		Short: "Take events and answer questions over HTTP",
 		Args:  withArgs(0, 0, "serve takes no arguments"),
 	}
-	addSettings(cmd, "data", "hash-key-file", "listen", "open", "view-types", "dimensions", "partitions", "rules", "lateness",
-		"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
-		"retention.minute", "retention.quarter", "retention.hour", "retention.day")
+	addSettings(cmd, serveSettings...)
 	addSettings(cmd, clickHouseSettings...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
 			return err
 		}
-		if !c.Open && !loopback(c.Listen) {
-			return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so others could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
+		if err := onlyLoopback(cmd, &c); err != nil {
+			return err
 		}
 		if c.ClickHouse.Migrate == printMigrations {
 			return printClickHouse(&c, env.stdout)
 		}
-		return serve(cmd.Context(), &c, env.logger(slog.LevelInfo))
+		listener, err := listen(cmd.Context(), &c)
+		if err != nil {
+			return err
+		}
+		return serve(cmd.Context(), &c, listener, env.logger(slog.LevelInfo))
 	}
 	return cmd
+}
+
+// onlyLoopback refuses an address that others could reach, unless that is meant.
+func onlyLoopback(cmd *cobra.Command, c *Config) error {
+	if !c.Open && !loopback(c.Listen) {
+		return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so others could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
+	}
+	return nil
+}
+
+// listen returns a listener on the address of c.
+func listen(ctx context.Context, c *Config) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", c.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w: another server may run there; name another address with --listen", err)
+	}
+	return l, err
 }
 
 // metrics are those of the parts of a server.
@@ -58,13 +86,9 @@ func newMetrics(logger *slog.Logger) metrics {
 	return metrics{r, journal.NewMetrics(r), windows.NewMetrics(r, logger), web.NewMetrics(r), sinks.NewMetrics(r)}
 }
 
-// serve takes events into the data folder, and answers from it, until ctx ends.
-func serve(ctx context.Context, c *Config, logger *slog.Logger) (err error) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return err
-	}
+// serve takes events into the data folder, and answers from it, until ctx ends. It
+// closes the listener.
+func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.Logger) (err error) {
 	m := newMetrics(logger)
 	l, err := openLive(ctx, c, m, logger)
 	if err != nil {

@@ -61,9 +61,14 @@ func (p *pacer) run(ctx context.Context) error {
 }
 
 // wait waits until the event that begins there in the batch is due, and hands out the
-// batch that it completes. What is before it does not wait for longer than linger.
+// batch that it completes. What is before it does not wait for longer than linger; where
+// the source is behind, nothing waits, and batches are full.
 func (p *pacer) wait(ctx context.Context, due time.Time, begin int) error {
-	if p.fill.events > 0 && due.Sub(p.fill.due) > linger {
+	early := time.Duration(0)
+	if !due.IsZero() {
+		early = time.Until(due)
+	}
+	if early > 0 && p.fill.events > 0 && due.Sub(p.fill.due) > linger {
 		// A copy, since what is handed out is not ours any more.
 		event := append([]byte{}, p.fill.body[begin:]...)
 		p.fill.body = p.fill.body[:begin]
@@ -79,10 +84,8 @@ func (p *pacer) wait(ctx context.Context, due time.Time, begin int) error {
 		p.fill.due = due
 	}
 	p.fill.events++
-	if !due.IsZero() {
-		if err := p.sleep(ctx, time.Until(due)); err != nil {
-			return err
-		}
+	if err := p.sleep(ctx, early); err != nil {
+		return err
 	}
 	if p.fill.events < p.events && len(p.fill.body) < fullBytes {
 		return nil

@@ -1,50 +1,31 @@
 #!/usr/bin/env bash
-# What `make run` shows: a shop's seven months imported into a temporary folder,
-# a server over them, and three questions to it.
+# What `make run` shows: a server fed with a live stream, what trends in it, and how to
+# ask it and to send to it. With ONCE set each of these is done, once, by
+# the very commands that are shown.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-tidemark=bin/tidemark
-data=$(mktemp -d)
-server=
+if [ -z "${ONCE:-}" ]; then
+  exec bin/tidemark demo --listen "$LISTEN"
+fi
+
+shown=$(mktemp)
+demo=
 finish() {
-  if [ -n "$server" ]; then kill "$server" 2>/dev/null && wait "$server" || true; fi
-  rm -rf "$data"
+  if [ -n "$demo" ]; then kill "$demo" 2>/dev/null && wait "$demo" || true; fi
+  rm -f "$shown"
 }
 trap finish EXIT
-trap 'exit 0' INT TERM
+trap 'exit 130' INT TERM
 
-server_url=http://$LISTEN
-bold=; plain=
-if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; fi
-say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
-# Asks one question and shows its answer: QUESTION, PATH WITH QUERY, COMMAND…
-ask() {
-  say "$1"
-  echo "\$ tidemark ${*:3} --server $server_url"
-  "$tidemark" "${@:3}" --server "$server_url" --json=false
-  echo "  the same as JSON: $server_url$2"
-}
-
-say "\$ tidemark replay --view-types sale online-retail-2010-12_2011-06.events.csv.gz"
-"$tidemark" replay --data "$data" --view-types sale cmd/tidemark/testdata/online-retail-2010-12_2011-06.events.csv.gz
-
-say "\$ tidemark serve"
-"$tidemark" serve --data "$data" --listen "$LISTEN" &
-server=$!
-until "$tidemark" counts --server "$server_url" --last 1m >/dev/null 2>&1; do
-  kill -0 "$server" 2>/dev/null || { server=; exit 1; }
+bin/tidemark demo --listen "$LISTEN" >"$shown" &
+demo=$!
+until grep -q '^Ctrl-C ' "$shown"; do
+  kill -0 "$demo" 2>/dev/null || { demo=; exit 1; }
   sleep 0.1
 done
-
-ask "How many people bought the white hanging heart (85123A) in the first week of December?" \
-  '/v1/viewers?item=85123A&from=2010-12-01&to=2010-12-08' \
-  viewers 85123A --from 2010-12-01 --to 2010-12-08
-ask "How many sales were there on the last day, and how many cancellations?" \
-  '/v1/counts?type=sale&type=cancel&from=2011-06-30&to=2011-07-01' \
-  counts --type sale --type cancel --from 2011-06-30 --to 2011-07-01
-ask "What did most people buy in June?" \
-  '/v1/top?by=viewers&limit=5&from=2011-06-01&to=2011-07-01' \
-  top --by viewers --limit 5 --from 2011-06-01 --to 2011-07-01
-
-say "Answering at $server_url. Ctrl-C ends it."
-[ -n "${ONCE:-}" ] || wait "$server"
+cat "$shown"
+for what in ask send; do
+  line=$(sed -n "s/^$what *//p" "$shown" | head -1)
+  printf '\n$ %s\n' "$line"
+  eval "$line"
+done

@@ -93,6 +93,8 @@ func (v *view) unwrittenHint() string {
 	switch {
 	case v.brokenOff != "":
 		return fmt.Sprintf("the import of %s was not finished; the same replay again goes on with it", v.brokenOff)
+	case v.uncounted != "":
+		return fmt.Sprintf("the %s may have events that are not counted yet: `tidemark serve` counts them, also if it is ended at once", v.uncounted)
 	case v.unwritten:
 		return "an import of history is under way"
 	default:

@@ -69,7 +69,8 @@ type Snapshot interface {
 type Log struct {
 	ID    windows.LogID
 	Names []string // for people: of an import, its files
-	Done  bool     // an import that has been read to its end: nothing of it is to come
+	Done  bool     // read to its end: nothing of it is to come
+	Files bool     // an import: the same call goes on with it
 }
 
 // Windows is what is not stored yet of a log that is being read: an engine.

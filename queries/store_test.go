@@ -85,7 +85,7 @@ type onDiskSnapshot struct{ *store.Snapshot }
 
 func (s onDiskSnapshot) Logs() (logs []queries.Log) {
 	for _, l := range s.Snapshot.Logs() {
-		logs = append(logs, queries.Log{ID: l.ID, Names: l.Names, Done: l.Done})
+		logs = append(logs, queries.Log{ID: l.ID, Names: l.Names, Done: l.Done, Files: true})
 	}
 	return logs
 }

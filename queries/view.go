@@ -20,8 +20,9 @@ type view struct {
 	live      []*frozen
 	hasher    sketches.Hasher
 	kept      windows.Range // all that is kept; empty if nothing is
-	unwritten bool          // an import has not been read to its end
-	brokenOff string        // the files of one that nobody is reading
+	unwritten bool          // a log has not been read to its end, and nobody knows how far
+	brokenOff string        // the files of an import that nobody is reading
+	uncounted string        // another log that nobody is reading
 	watched   bool          // a log is being read that has a watermark, which is
 	watermark int64         // Unix ms
 	settling  time.Duration
@@ -116,7 +117,12 @@ func (v *view) look(live []Live, w wanted) bool {
 	}
 	for _, l := range v.snap.Logs() {
 		if !l.Done && !running[l.ID] {
-			v.unwritten, v.brokenOff = true, strings.Join(l.Names, ", ")
+			v.unwritten = true
+			if names := strings.Join(l.Names, ", "); l.Files {
+				v.brokenOff = names
+			} else {
+				v.uncounted = names
+			}
 		}
 	}
 	return true

@@ -148,6 +148,11 @@ func (l *live) begin(now journalSettings) (before journalSettings, err error) {
 		return before, err
 	}
 	l.log = log.ID
+	if log.Done { // at the end of the last run
+		if err := l.store.Reopen(l.log); err != nil {
+			return before, err
+		}
+	}
 	if err := json.Unmarshal([]byte(log.Settings), &before); err != nil {
 		return before, fmt.Errorf("the settings of the journal, as the store has them: %w", err)
 	}
@@ -282,20 +287,18 @@ func (l *live) watermark() int64 {
 
 // settling returns how long after the watermark has passed a minute an event can
 // still be counted there.
-func (l *live) settling() time.Duration {
-	if forever-l.cfg.MaxLateness < l.cfg.MaxSkew+time.Minute {
+func settling(maxLateness, maxSkew time.Duration) time.Duration {
+	if forever-maxLateness < maxSkew+time.Minute {
 		return forever
 	}
-	return l.cfg.MaxLateness + l.cfg.MaxSkew + time.Minute
+	return maxLateness + maxSkew + time.Minute
 }
 
 // ready says why questions can't be answered, if they can't: what was accepted before
 // the start is still being read.
 func (l *live) ready(context.Context) error {
-	for p, end := range l.begun {
-		if next := l.engine.State(p).Next; next < end {
-			return fmt.Errorf("partition %d of the journal is being read again: at offset %d of %d", p, next, end)
-		}
+	if err := l.behind(l.begun); err != nil {
+		return err
 	}
 	n, err := l.store.Snapshot()
 	if err != nil {
@@ -304,19 +307,51 @@ func (l *live) ready(context.Context) error {
 	return n.Close()
 }
 
-// close ends counting and closes journal and store, in this order.
+// close ends counting, stores what is counted, and closes journal and store, in this
+// order.
 func (l *live) close() error {
-	l.stop()
-	l.running.Wait()
-	l.copying.Lock() // whoever gets a backup is cut off by now
-	if l.engine != nil {
-		l.engine.Close()
-	}
 	var err error
+	if l.engine != nil {
+		err = l.end()
+	}
+	l.copying.Lock() // whoever gets a backup is cut off by now
 	if l.journal != nil {
-		err = l.journal.Close()
+		err = errors.Join(err, l.journal.Close())
 	}
 	return errors.Join(err, l.store.Close())
+}
+
+// endWithin bounds how long the end waits until all that was accepted is counted.
+const endWithin = time.Second
+
+// end ends the engine, and stores what is in its windows: so that the folder alone
+// answers with all that was accepted, and the next start has nothing to read again.
+// What is not counted by now is in the journal, and the log has then not ended.
+func (l *live) end() error {
+	all := false
+	for begun := time.Now(); !all && l.failure.Load() == nil && time.Since(begun) < endWithin; time.Sleep(time.Millisecond) {
+		all = l.behind(l.journal.Ends()) == nil
+	}
+	l.stop()
+	l.running.Wait()
+	if !all {
+		l.engine.Close()
+		return nil
+	}
+	if err := l.engine.Finish(0); err != nil {
+		return fmt.Errorf("what was not stored yet is in the journal, and is counted at the next start: %w", err)
+	}
+	return l.store.Finish(l.log)
+}
+
+// behind says where the engine has not got to the ends, if it has not.
+func (l *live) behind(ends []int64) error {
+	for p, end := range ends {
+		if next := l.engine.State(p).Next; next < end {
+			return fmt.Errorf("partition %d of the journal is being read again: at offset %d of %d", p, next, end)
+		}
+	}
+	return nil
 }
 
 // Unavailable implements web.Acceptor.

@@ -306,3 +306,42 @@ func TestHistoryThenLive(t *testing.T) {
 		t.Errorf("another journal: exit status %d\n%s", r.status, r.stderr)
 	}
 }
+
+// A folder whose server has ended answers with all that was accepted, and says so; one
+// whose server was killed says that there may be more.
+func TestFolderOfAnEndedServer(t *testing.T) {
+	data := newFolder(t)
+	events := liveEvents(21, 3000)
+	p := data.start(t)
+	for i, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+		if i > 0 {
+			p = data.start(t)
+		}
+		if status, body, err := send(p.url, events[i*1000:(i+1)*1000]); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s %v", status, body, err)
+		}
+		if s := p.end(t, signal); signal == syscall.SIGTERM && s != 0 {
+			t.Fatalf("exit status %d\n%s", s, p.log)
+		}
+		past := url.Values{"from": {"2020-01-01"}, "to": {fmt.Sprint(time.Now().Add(-2 * time.Minute).UnixMilli())}, "type": {"*"}}
+		var a answer
+		data.ask(t, "/v1/counts", past, &a)
+		if signal == syscall.SIGKILL {
+			if a.Complete || !strings.Contains(a.Hint, "`tidemark serve` counts them") {
+				t.Errorf("after kill -9: complete %v, hint %q", a.Complete, a.Hint)
+			}
+			continue
+		}
+		if !a.Complete || a.Final || a.Hint != "" {
+			t.Errorf("complete %v, final %v, hint %q; events may come late until a day has passed", a.Complete, a.Final, a.Hint)
+		}
+		data.ask(t, "/v1/counts", url.Values{"to": {"2021-01-01"}}, &a)
+		if !a.Complete || !a.Final {
+			t.Errorf("years ago: complete %v, final %v", a.Complete, a.Final)
+		}
+		e := newExaminer(data, windowstest.NewOracle(events[:(i+1)*1000]), 1)
+		e.live = true
+		e.examine(t, 2)
+		e.verdict(t)
+	}
+}

@@ -113,7 +113,9 @@ func newAnswers(s opened, l *live, d *delivery) *queries.Engine {
 	}
 	if l != nil {
 		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark}}
-		c.Settling = l.settling()
+		c.Settling = settling(l.cfg.MaxLateness, l.cfg.MaxSkew)
+	} else {
+		c.Live, c.Settling = atRest(s.Logs())
 	}
 	return queries.New(c)
 }
@@ -126,7 +128,7 @@ func (s snapshot) Logs() []queries.Log {
 	logs := s.Snapshot.Logs()
 	out := make([]queries.Log, len(logs))
 	for i, l := range logs {
-		out[i] = queries.Log{ID: l.ID, Names: l.Names, Done: l.Done}
+		out[i] = queries.Log{ID: l.ID, Names: l.Names, Done: l.Done, Files: len(l.Contents) > 0}
 	}
 	return out
 }

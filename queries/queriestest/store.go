@@ -65,7 +65,7 @@ func NewStore(h sketches.Hasher) *Store {
 func (s *Store) Begin(id windows.LogID, name string, _ []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.logs = append(s.logs, queries.Log{ID: id, Names: []string{name}})
+	s.logs = append(s.logs, queries.Log{ID: id, Names: []string{name}, Files: true})
 	return nil
 }
 

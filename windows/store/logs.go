@@ -204,6 +204,14 @@ func (s *Store) Finish(id windows.LogID) error {
 	return nil
 }
 
+// Reopen takes back Finish: there is more of the log to come.
+func (s *Store) Reopen(id windows.LogID) error {
+	if err := s.change(id, func(l *Log) { l.Done = false }); err != nil {
+		return fmt.Errorf("reopen log %x: %w", id, err)
+	}
+	return nil
+}
+
 // Settle replaces the settings of a log, synced to disk: those that hold for what is
 // not in the store yet.
 func (s *Store) Settle(id windows.LogID, settings string) error {

@@ -53,6 +53,7 @@ is removed at the end, unless --data names one.`,
 		if !c.Given("backlog") {
 			c.Load.Backlog = demoBacklog
 		}
+		c.ClickHouse.Addr = nil // made-up events are for nobody else
 		return demo(cmd.Context(), env, &c)
 	}
 	return cmd

@@ -28,7 +28,7 @@ type process struct {
 }
 
 // start starts a server that may be killed, and waits until it is ready.
-func (f folder) start(t *testing.T, args ...string) *process {
+func (f folder) start(t testing.TB, args ...string) *process {
 	t.Helper()
 	cmd := call{args: f.args(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}.command(t)
 	errs, err := cmd.StderrPipe()

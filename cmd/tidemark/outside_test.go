@@ -76,7 +76,7 @@ type result struct {
 
 // command prepares a run. The environment is bare: TIDEMARK_DATA is the tests'
 // folder of data and would be the program's --data.
-func (c call) command(t *testing.T) *exec.Cmd {
+func (c call) command(t testing.TB) *exec.Cmd {
 	t.Helper()
 	make := program
 	if c.crash {
@@ -131,7 +131,7 @@ type folder struct{ dir, key string }
 // estimate is unlucky with; this one is as good as any.
 var testKey = sketches.Key{0x74, 0x69, 0x64, 0x65, 0x6d, 0x61, 0x72, 0x6b, 1, 2, 3, 4, 5, 6, 7, 8}
 
-func newFolder(t *testing.T) folder {
+func newFolder(t testing.TB) folder {
 	t.Helper()
 	dir := t.TempDir()
 	f := folder{dir: filepath.Join(dir, "data"), key: filepath.Join(dir, "hash.key")}
@@ -239,7 +239,7 @@ func (f folder) ask(t *testing.T, path string, query url.Values, into any) {
 	decode(t, tidemark(t, f.args(args...)...), into)
 }
 
-func decode(t *testing.T, text string, into any) {
+func decode(t testing.TB, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		t.Fatalf("not an answer: %v\n%s", err, text)

@@ -294,7 +294,7 @@ func TestKilledBetweenTheStepsOfASeal(t *testing.T) {
 var maintenanceSteps = []string{"roll.marked", "roll.merged", "roll.committed", "roll.shown", "fold.merged", "fold.committed"}
 
 // Killed between the steps of a roll-up or a folding: the same answers at once, and
-// once the next import has done what was left.
+// once the same call, or the next import, has done what was left.
 func TestKilledBetweenTheStepsOfARollUp(t *testing.T) {
 	r := newReference(t)
 	before := writeEvents(t, "before.csv", []windowstest.Event{{Time: manyStart - 48*time.Hour.Milliseconds(), Item: "before", Type: "view"}})
@@ -313,7 +313,19 @@ func TestKilledBetweenTheStepsOfARollUp(t *testing.T) {
 			if got := everything(t, data, r.oracle); got != r.answers {
 				t.Errorf("%s: other answers: %s", what, firstDifference(r.answers, got))
 			}
-			data.replay(t, before)
+			if n == 1 {
+				data.replay(t, before)
+			} else {
+				again := call{args: data.args(append(slices.Clone(crashFlags), r.path)...)}.run(t)
+				if again.status != 0 || !strings.Contains(again.stderr, "rolling up the rest") {
+					t.Fatalf("%s: the same call: exit status %d\n%s", what, again.status, again.stderr)
+				}
+				r.checkOutcomes(t, what, parseOutcomes(t, again.stdout))
+			}
+			done := call{args: data.args(append(slices.Clone(crashFlags), r.path)...)}.run(t)
+			if done.status != 1 || !strings.Contains(done.stderr, "imported already") {
+				t.Fatalf("%s: once more: exit status %d\n%s", what, done.status, done.stderr)
+			}
 			if got := everything(t, data, r.oracle); got != r.answers {
 				t.Errorf("%s, and rolled up after all: other answers: %s", what, firstDifference(r.answers, got))
 			}

@@ -117,14 +117,15 @@ func openReplay(ctx context.Context, env environment, c *Config, paths []string,
 }
 
 // begin finds the log of the files in the store, or makes it known there. What was
-// imported to its end is refused, or again made another log.
+// imported to its end is refused, or again made another log; unless it was ended while
+// it was rolled up.
 func (r *replay) begin(again bool) error {
 	known := make(map[windows.LogID]store.Log)
 	for _, l := range r.store.Logs() {
 		known[l.ID] = l
 	}
 	times := uint64(0)
-	for known[r.files.Log(times)].Done {
+	for known[r.files.Log(times)].Done && (again || !r.store.Pending()) {
 		times++
 		if !again {
 			return errors.New("these files were imported already: leave them out, or count them once more with --again")
@@ -191,9 +192,33 @@ func newIncarnation() uint64 {
 // maxValues is how many values of a dimension are told apart, of a type in a minute.
 const maxValues = 1000
 
-// run imports what is not in the store yet.
+// run imports what is not in the store yet, and rolls up.
 func (r *replay) run(ctx context.Context) (*report, error) {
 	begun := time.Now()
+	records, read := r.log.Records, int64(0)
+	if r.log.Done {
+		fmt.Fprintln(r.stderr, "everything is imported; rolling up the rest")
+	} else {
+		var err error
+		if records, read, err = r.count(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.store.Maintain(ctx, windows.MaxMinute); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.New("interrupted while rolling up; everything is imported, and the same call, another import or a server rolls up the rest")
+		}
+		return nil, err
+	}
+	if err := r.delivery.finish(ctx); err != nil {
+		return nil, err
+	}
+	return newReport(r.log.Names, r.store.Outcomes(r.log.ID), records, read, time.Since(begun)), nil
+}
+
+// count brings the files into the store from where they are in it on. It returns how
+// many records they have, and how many of them it has read.
+func (r *replay) count(ctx context.Context) (records, read int64, err error) {
 	positions := r.store.Positions(r.log.ID)
 	from := positions[0].R
 	for _, p := range positions {
@@ -224,31 +249,19 @@ func (r *replay) run(ctx context.Context) (*report, error) {
 		fmt.Fprintf(r.stderr, "going on after record %s\n", count(from))
 	}
 	bar := newProgress(r.stderr)
-	records, err := r.files.Run(ctx, ingest.RunConfig{From: from, Stamp: r.log.Started, Submit: engine.Submit, Progress: bar.at})
+	records, err = r.files.Run(ctx, ingest.RunConfig{From: from, Stamp: r.log.Started, Submit: engine.Submit, Progress: bar.at})
 	bar.end()
 	if err != nil {
 		engine.Close()
 		if ctx.Err() != nil {
-			return nil, errors.New("interrupted; the same call goes on from here")
+			return 0, 0, errors.New("interrupted; the same call goes on from here")
 		}
-		return nil, err
+		return 0, 0, err
 	}
 	if err := engine.Finish(records); err != nil {
-		return nil, err
+		return 0, 0, err
 	}
-	if err := r.store.Finish(r.log.ID); err != nil {
-		return nil, err
-	}
-	if err := r.store.Maintain(ctx, windows.MaxMinute); err != nil {
-		if ctx.Err() != nil {
-			return nil, errors.New("interrupted while rolling up; everything is imported, and the next import or server rolls up the rest")
-		}
-		return nil, err
-	}
-	if err := r.delivery.finish(ctx); err != nil {
-		return nil, err
-	}
-	return newReport(r.log.Names, r.store.Outcomes(r.log.ID), records, records-from, time.Since(begun)), nil
+	return records, records - from, r.store.Finish(r.log.ID)
 }
 
 func (r *replay) close() error {

@@ -35,6 +35,19 @@ func (s *Store) Maintain(ctx context.Context, passed windows.Minute) error {
 	return nil
 }
 
+// Pending reports whether Maintain would roll up or fold anything: so whether a call
+// of it was ended before it was done, unless there were seals since.
+func (s *Store) Pending() bool {
+	s.gate.RLock()
+	marked := len(s.marks) > 0
+	s.gate.RUnlock()
+	passed := s.newest()
+	for l := range windows.Level(levelCount) {
+		marked = marked || l > levelMinute && s.due(l, passed, nil) != nil || len(s.crowded(l, passed)) > 0
+	}
+	return marked
+}
+
 // newest returns the minute after the newest that is stored.
 func (s *Store) newest() windows.Minute {
 	s.mu.RLock()

@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 GOLANGCI := .ci/bin/golangci-lint
 GOLANGCI_VERSION := v2.15.0
 TOOL := go tool -modfile=.ci/tools/go.mod
+# Runs a command with a real ClickHouse, which is fetched the first time.
+SERVICES := bin/services run clickhouse --
 
 # How long each fuzz target runs.
 FUZZTIME ?= 4s
@@ -33,17 +35,23 @@ shop: build ## import a shop's seven months, serve them, and show three question
 
 .PHONY: services
 services: ## start a real ClickHouse and a real Kafka, and print their addresses (docs/services.md; `bin/services down` ends them)
-	@go -C cmd/services build -trimpath -o ../../bin/services .
 	@bin/services up
 
+services: bin/services
+
+# Built each time: make does not see what Go depends on.
+.PHONY: bin/services
+bin/services:
+	@go -C cmd/services build -trimpath -o ../../bin/services .
+
 .PHONY: test
-test: lint arch fuzz ## everything that must hold: linters, rules of the repository, fuzzing, all tests
-	@$(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/...
-	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./sketches/... ./windows/... ./sinks/... ./web/...
+test: lint arch fuzz bin/services ## everything that must hold: linters, rules of the repository, fuzzing, all tests
+	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/... ./sinks/clickhouse/...
+	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./sketches/... ./windows/... ./sinks ./sinks/sinkstest ./web/...
 
 .PHONY: race
-race: ## the tests that compare whole data sets too with the race detector: half an hour
-	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./...
+race: bin/services ## the tests that compare whole data sets too with the race detector: half an hour
+	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./...
 
 .PHONY: lint
 lint: $(GOLANGCI) ## the linters, formatting and dead code
@@ -72,13 +80,13 @@ fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## the figures of the README, as a table; raw lines for benchstat in bench.txt
-	@.ci/bench bench.txt
+bench: bin/services ## the figures of the README, as a table; raw lines for benchstat in bench.txt
+	@$(SERVICES) .ci/bench bench.txt
 
 .PHONY: soak
-soak: ## hours: fuzzing, and tests of properties, each much longer and with fresh seeds
+soak: bin/services ## hours: fuzzing, and tests of properties, each much longer and with fresh seeds
 	@$(MAKE) fuzz FUZZTIME=10m
-	@TIDEMARK_SOAK=1 RAPID_CHECKS=20000 go test -race -count=1 -shuffle=on -timeout 0 ./...
+	@TIDEMARK_SOAK=1 RAPID_CHECKS=20000 $(SERVICES) go test -race -count=1 -shuffle=on -timeout 0 ./...
 
 .PHONY: clean
 clean: ## remove what builds leave behind

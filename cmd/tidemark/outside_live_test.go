@@ -30,7 +30,13 @@ type process struct {
 // start starts a server that may be killed, and waits until it is ready.
 func (f folder) start(t testing.TB, args ...string) *process {
 	t.Helper()
-	cmd := call{args: f.args(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}.command(t)
+	return f.startAs(t, call{args: f.args(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)})
+}
+
+// startAs starts it by a call of its own.
+func (folder) startAs(t testing.TB, c call) *process {
+	t.Helper()
+	cmd := c.command(t)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,8 @@ type Config struct {
 		Backlog     time.Duration // how long before now it begins
 		Seed        int
 		Items       int
+		File        string  // events that are sent instead; "": none
+		Speed       float64 // how many times faster than they happened
 		Connections int
 		Batch       int
 	}
@@ -124,6 +126,8 @@ func settings(c *Config) []setting {
 		{"backlog", "0s", "how long ago the first of the events sent happened: up to now they are sent as fast as they are taken", duration(&c.Load.Backlog, 0), oneValue},
 		{"seed", "1", "which stream is sent: the same seed is the same stream", integer(&c.Load.Seed, 0, math.MaxInt), oneValue},
 		{"items", "10000", "how many different items the events sent are about", integer(&c.Load.Items, traffic.MinItems, traffic.MaxItems), oneValue},
+		{"file", "", "file of events to be sent, as if its first one happened now, instead of made-up ones; any that replay reads", anyText(&c.Load.File), oneValue},
+		{"speed", "1", "how many times faster the events of a file are sent than they happened", number(&c.Load.Speed, 0.001, 1e9), oneValue},
 		{"connections", "4", "how many requests send events at the same time", integer(&c.Load.Connections, 1, traffic.MaxConnections), oneValue},
 		{"batch", "1000", "how many events a request sends at most", integer(&c.Load.Batch, 1, traffic.MaxBatch), oneValue},
 		{"clickhouse.addr", "", "HOST:PORT of ClickHouse's native protocol, which gets what is sealed from then on; several are tried in turn; none: not wanted any more", servers(&c.ClickHouse.Addr), list},

@@ -23,6 +23,9 @@ const defaultServer = "http://127.0.0.1:8080"
 // loadSettings are those of a stream that is sent.
 var loadSettings = []string{"rate", "duration", "backlog", "seed", "items", "connections", "batch"}
 
+// fileSettings are those of a file that is sent.
+var fileSettings = []string{"file", "speed", "dimensions"}
+
 // newLoad returns the command that sends a stream to a server.
 func newLoad(env environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -37,10 +40,15 @@ Each event has an ID, and what was not taken is sent again: nothing is lost or c
 twice. Where the server can't take so many it gets as many as it takes. With
 "--batch 1 --connections 64" each event is a request of its own.
 
+With --file it sends the events of a file instead, as if the first of them happened now,
+and --speed times faster than they did.
+
 To break the numbers down, start the server with --dimensions ` + strings.Join(traffic.Dimensions(), ","),
 		Args: withArgs(0, 0, "load takes no arguments"),
 	}
-	addSettings(cmd, append([]string{"server"}, loadSettings...)...)
+	addSettings(cmd, "server")
+	addSettings(cmd, loadSettings...)
+	addSettings(cmd, fileSettings...)
 	asJSON := cmd.Flags().Bool("json", false, "print what became of the events as JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := loadConfig(cmd, env.environ)
@@ -53,11 +61,11 @@ To break the numbers down, start the server with --dimensions ` + strings.Join(t
 		if err := reachable(cmd.Context(), &c); err != nil {
 			return err
 		}
-		stream, err := newStream(&c)
-		if err != nil {
-			return err
+		send := sendStream
+		if c.Load.File != "" {
+			send = sendFile
 		}
-		report, err := sendAll(cmd.Context(), &c, stream, env.stderr)
+		report, err := send(cmd.Context(), env, &c)
 		if err != nil {
 			return err
 		}
@@ -66,7 +74,7 @@ To break the numbers down, start the server with --dimensions ` + strings.Join(t
 		} else {
 			err = printSent(env.stdout, report)
 		}
-		if err == nil && c.Load.Duration != forever && cmd.Context().Err() != nil {
+		if err == nil && (c.Load.Duration != forever || c.Load.File != "") && cmd.Context().Err() != nil {
 			err = errors.New("interrupted")
 		}
 		return err
@@ -78,10 +86,9 @@ To break the numbers down, start the server with --dimensions ` + strings.Join(t
 func newStream(c *Config) (*traffic.Stream, error) {
 	now := time.Now()
 	cfg := traffic.Config{
-		Seed:  uint64(c.Load.Seed),
-		Start: now.Add(-c.Load.Backlog),
-		// Another run of the same stream is other events.
-		Run:      "load-" + strconv.FormatInt(now.UnixMilli(), 36),
+		Seed:     uint64(c.Load.Seed),
+		Start:    now.Add(-c.Load.Backlog),
+		Run:      runName(now),
 		Rate:     c.Load.Rate,
 		Duration: forever,
 		Items:    c.Load.Items,
@@ -92,6 +99,10 @@ func newStream(c *Config) (*traffic.Stream, error) {
 	}
 	return traffic.NewStream(cfg)
 }
+
+// runName is what the event IDs of a run begin with: another run of the same stream is
+// other events.
+func runName(begun time.Time) string { return "load-" + strconv.FormatInt(begun.UnixMilli(), 36) }
 
 // viralAfter is how long after now an item goes viral: whoever looks sees how it was
 // before.
@@ -113,15 +124,42 @@ func reachable(ctx context.Context, c *Config) error {
 	return resp.Body.Close()
 }
 
-// sendAll sends a stream to the server, and shows on w how far it is.
-func sendAll(ctx context.Context, c *Config, source traffic.Source, w io.Writer) (traffic.Report, error) {
-	sender := traffic.NewSender(traffic.SenderConfig{
-		URL: c.Server + "/v1/events", Connections: c.Load.Connections, Batch: c.Load.Batch,
-	})
+// sendStream sends a stream that is made up.
+func sendStream(ctx context.Context, env environment, c *Config) (traffic.Report, error) {
+	stream, err := newStream(c)
+	if err != nil {
+		return traffic.Report{}, err
+	}
 	expected := int64(-1)
 	if c.Load.Duration != forever {
 		expected = int64(c.Load.Rate * (c.Load.Duration + c.Load.Backlog).Seconds())
 	}
+	return sendAll(ctx, c, stream, expected, env.stderr)
+}
+
+// sendFile sends the events of a file.
+func sendFile(ctx context.Context, env environment, c *Config) (traffic.Report, error) {
+	dimensions, err := dimensionsOf(ctx, c)
+	if err != nil {
+		return traffic.Report{}, err
+	}
+	h, err := openHistory(ctx, c, env.stdin, dimensions)
+	if err != nil {
+		return traffic.Report{}, err
+	}
+	report, err := sendAll(ctx, c, h, -1, env.stderr)
+	if h.malformed > 0 {
+		fmt.Fprintf(env.stderr, "%s records of the file are no events, and were not sent\n", count(h.malformed))
+	}
+	return report, errors.Join(err, h.close())
+}
+
+// sendAll sends all that a source has to the server, and shows on w how far it is;
+// expected is -1 where it is not known how many there are.
+func sendAll(ctx context.Context, c *Config, source traffic.Source, expected int64, w io.Writer) (traffic.Report, error) {
+	sender := traffic.NewSender(traffic.SenderConfig{
+		URL: c.Server + "/v1/events", Connections: c.Load.Connections, Batch: c.Load.Batch,
+	})
 	shown := make(chan struct{})
 	stop := make(chan struct{})
 	go func() {

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"tidemark/cmd/traffic"
+	"tidemark/windows/windowstest"
 )
 
 // sentReport is what load --json prints, as far as the tests ask.
 type sentReport struct {
 	Sent, Accepted, Rejected, Requests, Retried int64
+	Seconds                                     float64
 	EventsPerSecond                             int64 `json:"events_per_second"`
 	Latency                                     struct {
 		P50 float64 `json:"p50_ms"`
@@ -118,6 +120,42 @@ func TestLoadWithoutAServer(t *testing.T) {
 	for _, name := range []string{"rate", "duration", "batch"} {
 		if r.status != 2 || !strings.Contains(r.stderr, name+": ") {
 			t.Errorf("exit status %d, and %s is not named\n%s", r.status, name, r.stderr)
+		}
+	}
+}
+
+// A file is sent as if it happened now, faster: with its items, people and dimensions,
+// in the time that it takes then, and once more as other events.
+func TestLoadOfAFile(t *testing.T) {
+	data := newFolder(t)
+	p := data.start(t, "--dimensions=country")
+	shape := windowstest.Shape{
+		Seed: 4, Events: 500, Items: 50, Users: 100, Start: time.Now().Add(-48 * time.Hour), Span: 10 * time.Minute,
+		IDs: true, Duplicates: 0.1, Dims: [][]string{{"DE", "FR"}},
+	}
+	events := shape.Stream()
+	path := writeEvents(t, "events.csv", events, "country")
+	for run := 1; run <= 2; run++ {
+		r := call{args: []string{"load", "--server", p.url, "--file", path, "--speed=600", "--json"}}.run(t)
+		var sent sentReport
+		decode(t, r.stdout, &sent)
+		if r.status != 0 || sent.Sent != 500 || sent.Accepted != 500 {
+			t.Fatalf("exit status %d\n%s%s", r.status, r.stdout, r.stderr)
+		}
+		if sent.Seconds < 0.9 {
+			t.Errorf("ten minutes were sent at a speed of 600 in %v s", sent.Seconds)
+		}
+		o := windowstest.NewOracle(windowstest.WithoutDuplicates(events), "country")
+		settled(t, p.server, run*o.Events())
+		var a answer
+		p.ask(t, "/v1/viewers", url.Values{"last": {"2m"}}, &a)
+		if a.Counts["view"].Value != uint64(run*o.Events()) || a.Viewers.Low > uint64(o.Users()) || a.Viewers.High < uint64(o.Users()) {
+			t.Errorf("run %d: %+v, the file has %d events of %d people", run, a, o.Events(), o.Users())
+		}
+		german := o.Site(windowstest.Question{From: 0, To: 1 << 50, Dimension: "country", Value: "DE"})
+		p.ask(t, "/v1/counts", url.Values{"last": {"2m"}, "dimension": {"country"}, "value": {"DE"}}, &a)
+		if a.Counts["view"].Value != uint64(run)*german.Events {
+			t.Errorf("run %d: %+v, the file has %d of Germany", run, a, german.Events)
 		}
 	}
 }

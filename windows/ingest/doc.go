@@ -16,6 +16,7 @@
 //	chunk.go     buffers and events in them, handed out by partition
 //	reading.go   the loop over all that
 //	files.go     what an import is from outside
+//	original.go  its records as they were written, to be sent elsewhere
 //	http.go      a body of HTTP, read alike: into payloads of the journal
 //	stored.go    the form of these, see FORMAT.md
 //	pump.go      the loop from the journal, to events again

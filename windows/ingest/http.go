@@ -397,11 +397,10 @@ func (in *intake) anonymize(r *record) (partition int) {
 		s.info = r.info
 	}
 	if s.hasWatched {
-		s.watched, _ = strconv.ParseFloat(string(r.watched), 64) // it is a number; one that is too large is +Inf
-		s.watched = max(-math.MaxFloat64, min(s.watched, math.MaxFloat64))
+		s.watched = watchedMillis(r.watched)
 	}
 	if s.botKnown {
-		s.bot = string(r.bot) == "true" || string(r.bot) == "1"
+		s.bot = isTrue(r.bot)
 	}
 	if r.hasDims {
 		for i, v := range r.dims {
@@ -412,6 +411,15 @@ func (in *intake) anonymize(r *record) (partition int) {
 	}
 	return partition
 }
+
+// watchedMillis returns what a number says that was written.
+func watchedMillis(text []byte) float64 {
+	v, _ := strconv.ParseFloat(string(text), 64) // it is a number; one that is too large is +Inf
+	return max(-math.MaxFloat64, min(v, math.MaxFloat64))
+}
+
+// isTrue returns what a bool says that was written.
+func isTrue(text []byte) bool { return string(text) == "true" || string(text) == "1" }
 
 // reject takes note of a record that is no event.
 func (g *group) reject(line int64, reason string) {

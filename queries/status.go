@@ -2,6 +2,7 @@ package queries
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -127,4 +128,20 @@ func partitionsOf(w Windows) []PartitionStatus {
 		}
 	}
 	return slices.Clip(partitions)
+}
+
+// Watermark returns how far the logs have been read that are being read, the least
+// of them; nil before the first event, and where there are none.
+func (e *Engine) Watermark() *time.Time {
+	least := int64(math.MaxInt64)
+	for _, l := range e.cfg.Live {
+		if l.Watermark != nil {
+			least = min(least, l.Watermark())
+		}
+	}
+	if least <= 0 || least == math.MaxInt64 {
+		return nil
+	}
+	t := time.UnixMilli(least).UTC()
+	return &t
 }

@@ -6,11 +6,18 @@ import (
 	"strings"
 )
 
-// prefersCSV reports whether a client asks for CSV rather than for JSON (RFC 9110,
-// 12.5.1). JSON is what everybody gets who does not say otherwise.
-func prefersCSV(accept []string) bool {
-	csv, json := 0.0, 0.0
-	csvRank, jsonRank := -1, -1
+// The types of an answer.
+const (
+	jsonType   = "application/json"
+	csvType    = "text/csv"
+	streamType = "text/event-stream"
+)
+
+// preferred returns the type that a client asks for (RFC 9110, 12.5.1). JSON is what
+// everybody gets who does not say otherwise, and a stream only who names it.
+func preferred(accept []string) string {
+	best := map[string]float64{}
+	rank := map[string]int{jsonType: -1, csvType: -1, streamType: 1}
 	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		name, params, err := mime.ParseMediaType(strings.TrimSpace(part))
 		if err != nil {
@@ -22,14 +29,19 @@ func prefersCSV(accept []string) bool {
 				continue
 			}
 		}
-		if rank := specificity(name, "text/csv"); rank > csvRank {
-			csv, csvRank = q, rank
-		}
-		if rank := specificity(name, "application/json"); rank > jsonRank {
-			json, jsonRank = q, rank
+		for kind := range rank {
+			if r := specificity(name, kind); r > rank[kind] {
+				best[kind], rank[kind] = q, r
+			}
 		}
 	}
-	return csv > json || csv == json && csv > 0 && csvRank > jsonRank
+	choice := jsonType
+	for _, kind := range []string{csvType, streamType} {
+		if q := best[kind]; q > best[choice] || q == best[choice] && q > 0 && rank[kind] > rank[choice] {
+			choice = kind
+		}
+	}
+	return choice
 }
 
 // specificity returns how narrowly a media range names a type; -1 if it does not.

@@ -2,12 +2,12 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +19,8 @@ type Questions interface {
 	// Ask answers the question that a path below /v1/ and its parameters make. A
 	// *queries.Fault is the client's; any other error is ours.
 	Ask(ctx context.Context, path string, values url.Values, now time.Time) (queries.Reply, error)
+	// Watermark is how far the logs have been read, nil before the first event.
+	Watermark() *time.Time
 }
 
 // Config is what a handler needs.
@@ -30,6 +32,11 @@ type Config struct {
 	Events Acceptor
 	// Backup writes a copy of the data as a tar. It may be nil: then there is none to be had.
 	Backup func(ctx context.Context, w io.Writer) error
+	// Live bounds what is watched.
+	Live LiveLimits
+	// Origin says whether a page of the request's Origin may open a socket; nil: one of
+	// this host alone, or whoever is no page.
+	Origin func(*http.Request) bool
 	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
 	Metrics  http.Handler
 	Requests *Metrics
@@ -44,13 +51,22 @@ const (
 	perCPU = 4
 )
 
-// New returns the handler of all paths.
-func New(cfg Config) http.Handler {
-	a := &api{Config: cfg, running: make(chan struct{}, perCPU*runtime.GOMAXPROCS(0))}
+// Handler is the handler of all paths.
+type Handler struct {
+	http.Handler
+	live *hub
+}
+
+// New returns a handler.
+func New(cfg Config) *Handler {
+	a := &api{Config: cfg, answers: newAnswers(cfg.Questions, perCPU*runtime.GOMAXPROCS(0), cfg.Logger)}
+	a.live = newHub(a)
 	mux := http.NewServeMux()
 	for _, path := range queries.Paths {
 		a.serve(mux, "/v1/"+path, func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) })
 	}
+	a.paths = append(a.paths, "/v1/live")
+	mux.Handle("/v1/live", a.handle("/v1/live", []string{http.MethodGet}, a.live.socket))
 	a.serve(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) })
 	a.serve(mux, "/readyz", a.ready)
 	a.serve(mux, "/openapi.json", sendDocument)
@@ -71,7 +87,7 @@ func New(cfg Config) http.Handler {
 		mux.Handle("/v1/events", a.handle("/v1/events", []string{http.MethodPost}, a.events))
 	}
 	mux.Handle("/", a.handle("", reading, a.nowhere))
-	return mux
+	return &Handler{mux, a.live}
 }
 
 // serve handles a path.
@@ -85,37 +101,39 @@ var reading = []string{http.MethodGet, http.MethodHead}
 
 type api struct {
 	Config
-	running chan struct{} // holds one for each question under way
-	paths   []string      // that there are
+	answers *answers
+	live    *hub
+	paths   []string // that there are
 
 	// sameOrigin keeps web pages of others from sending events in the name of whoever
 	// looks at them.
 	sameOrigin *http.CrossOriginProtection
 }
 
-// question answers GET /v1/PATH.
+// question answers GET /v1/PATH, once or as a stream.
 func (a *api) question(w http.ResponseWriter, r *http.Request, path string) error {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), questionTimeout)
-	defer cancel()
-	select {
-	case a.running <- struct{}{}:
-		defer func() { <-a.running }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	reply, err := a.Questions.Ask(ctx, path, values, time.Now())
+	q, err := newQuestion(path, r.URL.RawQuery)
 	if err != nil {
 		return err
 	}
 	w.Header().Add("Vary", "Accept")
-	if prefersCSV(r.Header.Values("Accept")) {
-		return sendCSV(w, reply.Table())
+	form := preferred(r.Header.Values("Accept"))
+	if form == streamType && r.Method == http.MethodGet {
+		return a.live.stream(w, r, q)
 	}
-	return sendJSON(w, reply)
+	x, err := a.answers.get(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	if form == csvType {
+		return sendCSV(w, x.reply.Table())
+	}
+	body, err := x.json()
+	if err != nil {
+		return err
+	}
+	send(w, http.StatusOK, jsonType, append(slices.Clip(body), '\n'))
+	return nil
 }
 
 // state is the answer of the health checks.
@@ -125,16 +143,24 @@ type state struct {
 
 func (a *api) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Ready(r.Context()); err != nil {
-		return &problem{Status: http.StatusServiceUnavailable, Detail: "questions cannot be answered now", cause: err, retryAfter: time.Second}
+		return notReady(err)
 	}
 	return sendJSON(w, state{"ready"})
 }
 
+func notReady(cause error) error {
+	return &problem{Status: http.StatusServiceUnavailable, Detail: "questions cannot be answered now", cause: cause, retryAfter: time.Second}
+}
+
 // nowhere answers what no path matches.
 func (a *api) nowhere(_ http.ResponseWriter, r *http.Request) error {
+	return &problem{Status: http.StatusNotFound, Detail: noSuchPath(r.URL.Path, a.paths)}
+}
+
+func noSuchPath(path string, paths []string) string {
 	detail := "no such path."
-	if nearest := queries.Nearest(r.URL.Path, a.paths); nearest != "" {
+	if nearest := queries.Nearest(path, paths); nearest != "" {
 		detail = "no such path; did you mean " + nearest + "?"
 	}
-	return &problem{Status: http.StatusNotFound, Detail: detail + " There are " + strings.Join(a.paths, ", ")}
+	return detail + " There are " + strings.Join(paths, ", ")
 }

@@ -195,6 +195,8 @@ func (f failing) Ask(context.Context, string, url.Values, time.Time) (queries.Re
 	return nil, f.err
 }
 
+func (failing) Watermark() *time.Time { return nil }
+
 // TestNothingOfTheInsideGetsOut makes the inside fail.
 func TestNothingOfTheInsideGetsOut(t *testing.T) {
 	for _, c := range []struct {
@@ -232,6 +234,8 @@ func (b blocked) Ask(ctx context.Context, _ string, _ url.Values, _ time.Time) (
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
+
+func (blocked) Watermark() *time.Time { return nil }
 
 // TestWhoGoesAwayStopsTheQuestion cancels a request while it is answered.
 func TestWhoGoesAwayStopsTheQuestion(t *testing.T) {

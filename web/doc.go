@@ -1,5 +1,6 @@
 // Package web serves the questions over HTTP: paths and parameters in, JSON or CSV
-// out, and every refusal as a problem document (RFC 9457).
+// out, and every refusal as a problem document (RFC 9457). Every question can be
+// watched too, by server-sent events or a websocket.
 //
 // Invariants:
 //
@@ -11,4 +12,10 @@
 //	H3. Every question has a deadline, and only so many run at once; what waits
 //	    longer than its deadline is told to come again.
 //	H4. What is sent is as openapi.json says: nothing undeclared, in any response.
+//	H5. Of what is watched, each different question is answered at most once a second,
+//	    and each answer is encoded once, however many watch it. It is the answer of
+//	    the GET.
+//	H6. Nobody waits for a client: what it has not taken yet is replaced by the newest,
+//	    and whoever takes nothing is left behind. A client that has seen an answer's
+//	    id is told nothing until there is another.
 package web

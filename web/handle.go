@@ -89,8 +89,6 @@ func (a *api) handle(path string, methods []string, serve func(http.ResponseWrit
 	})
 }
 
-var errPanic = errors.New("handler panicked")
-
 // refuse sends a problem document, and logs what is ours.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.Context().Err() != nil)
@@ -100,11 +98,16 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter.Seconds())))
 	}
-	body, err := json.Marshal(p)
+	send(w, p.Status, "application/problem+json", append(p.text(), '\n'))
+}
+
+// text is the document.
+func (p *problem) text() []byte {
+	text, err := json.Marshal(p)
 	if err != nil {
-		body = nil // it has only strings and a number
+		panic(err) // it has only strings and a number
 	}
-	send(w, p.Status, "application/problem+json", append(body, '\n'))
+	return text
 }
 
 func sendJSON(w http.ResponseWriter, v any) error {
@@ -112,7 +115,7 @@ func sendJSON(w http.ResponseWriter, v any) error {
 	if err != nil {
 		return err
 	}
-	send(w, http.StatusOK, "application/json", append(body, '\n'))
+	send(w, http.StatusOK, jsonType, append(body, '\n'))
 	return nil
 }
 

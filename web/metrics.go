@@ -9,29 +9,74 @@ import (
 )
 
 // Metrics are those of the requests. A nil *Metrics measures nothing.
-type Metrics struct{ seconds *prometheus.HistogramVec }
+type Metrics struct {
+	seconds            *prometheus.HistogramVec
+	live, liveTopics   prometheus.Gauge
+	liveTold, liveLost prometheus.Counter
+}
 
 // NewMetrics registers the metrics of the requests.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	m := &Metrics{
+		live:       gauge("tidemark_live_clients", "Connections that watch questions, by websocket or server-sent events."),
+		liveTopics: gauge("tidemark_live_questions", "Different questions that are watched: each is answered once a second."),
+		liveTold:   counter("tidemark_live_messages_total", "Answers that were put into a client's mailbox."),
+		liveLost:   counter("tidemark_live_too_slow_total", "Clients whose connection was closed because they did not read, or did not answer pings."),
+	}
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "tidemark_http_request_seconds",
 		Help:    "Time that requests took, by path (empty: no such path) and status. A 503 means too many questions at once, or one that takes too long; a 500 has its reason in the log.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
-	}, []string{"path", "status"})}
-	reg.MustRegister(m.seconds)
+	}, []string{"path", "status"})
+	reg.MustRegister(m.seconds, m.live, m.liveTopics, m.liveTold, m.liveLost)
 	return m
 }
 
 func (m *Metrics) measure(path string, w *response, begin time.Time) {
-	if m != nil {
+	if m != nil && !w.unmeasured {
 		m.seconds.WithLabelValues(path, strconv.Itoa(w.status)).Observe(time.Since(begin).Seconds())
+	}
+}
+
+// clients notes how many clients watch.
+func (m *Metrics) clients(n int) {
+	if m != nil {
+		m.live.Set(float64(n))
+	}
+}
+
+// watched notes how many questions are.
+func (m *Metrics) watched(n int) {
+	if m != nil {
+		m.liveTopics.Set(float64(n))
+	}
+}
+
+// told notes that so many mailboxes got a message.
+func (m *Metrics) told(n int) {
+	if m != nil {
+		m.liveTold.Add(float64(n))
+	}
+}
+
+// tooSlow notes that a client was left behind.
+func (m *Metrics) tooSlow() {
+	if m != nil {
+		m.liveLost.Inc()
 	}
 }
 
 // response remembers the status that was sent.
 type response struct {
 	http.ResponseWriter
-	status int
+	status     int
+	unmeasured bool
 }
 
 // WriteHeader implements http.ResponseWriter.

@@ -22,8 +22,9 @@ const (
 )
 
 // Serve serves a handler until ctx ends; then it takes no more requests, lets
-// those under way end, for drainTimeout, and returns. It closes the listener.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Logger) error {
+// those under way end, for drainTimeout, asks those who watch to come back, and
+// returns. It closes the listener.
+func Serve(ctx context.Context, l net.Listener, h *Handler, logger *slog.Logger) error {
 	s := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
@@ -42,7 +43,13 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, logger *slog.Log
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		h.live.drain()
+	}()
 	err := s.Shutdown(drain)
+	<-drained
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.Close() // whoever has waited so long asks again
 	}

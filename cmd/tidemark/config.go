@@ -17,6 +17,10 @@ type Config struct {
 	Listen      string // host:port
 	Open        bool   // serve on other addresses than loopback, to everybody
 
+	LiveQuestions    int // that one socket may watch
+	LiveClients      int // of one address that may watch
+	LiveMessageBytes int // of what a client may send to a socket
+
 	ViewTypes  []string // kept with the data
 	Dimensions []string // kept with the data
 	Partitions int      // kept with the data
@@ -105,6 +109,9 @@ func settings(c *Config) []setting {
 		{"server", "", "URL of a running server, to ask it instead of a folder or to send to it", httpURL(&c.Server), oneValue},
 		{"listen", "127.0.0.1:8080", "address to serve on", hostPort(&c.Listen), oneValue},
 		{"open", "false", "serve to everybody who can reach an address that is not loopback", boolean(&c.Open), yesNo},
+		{"live-questions", "50", "how many questions one websocket may watch", integer(&c.LiveQuestions, 1, 10_000), oneValue},
+		{"live-clients", "1000", "how many connections of one address may watch; a proxy is one address", integer(&c.LiveClients, 1, 1_000_000), oneValue},
+		{"live-message-bytes", "16KiB", "how long a message to the websocket may be; it holds a question's URL", byteSize(&c.LiveMessageBytes, 256), oneValue},
 		{"view-types", "view", "event types that are views, the first for events without a type; kept with the data", names(&c.ViewTypes, 1), list},
 		{"dimensions", "", "properties of events to break numbers down by; kept with the data", dimensions(&c.Dimensions), list},
 		{"partitions", "4", "how many parts the users are divided into; kept with the data", integer(&c.Partitions, 1, 256), oneValue},

@@ -20,7 +20,7 @@ import (
 
 // serveSettings are those of a server.
 var serveSettings = []string{
-	"data", "hash-key-file", "listen", "open", "view-types", "dimensions", "partitions", "rules", "lateness",
+	"data", "hash-key-file", "listen", "open", "live-questions", "live-clients", "live-message-bytes", "view-types", "dimensions", "partitions", "rules", "lateness",
 	"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
 	"retention.minute", "retention.quarter", "retention.hour", "retention.day",
 }
@@ -106,6 +106,7 @@ func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.L
 		Ready:     l.ready,
 		Events:    l,
 		Backup:    l.Backup,
+		Live:      web.LiveLimits{Questions: c.LiveQuestions, Clients: c.LiveClients, MessageBytes: int64(c.LiveMessageBytes)},
 		Metrics:   promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
 		Requests:  m.web,
 		Logger:    logger,

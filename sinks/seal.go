@@ -9,17 +9,10 @@ type Seal struct {
 	From     windows.Pair // its predecessor
 	R        int64        // where to replay from once every sink has it
 	Settings string       // V of the commit that made it: the settings in force
-	Head     Head         // H of that commit
+	H        windows.Mark // the last record before To.S
 	Partials []Partial    // ascending by minute, one each
 	Items    []windows.ItemInfo
 	Bytes    int // in memory, about
-}
-
-// Head is the last record before a seal's S: whether a log is still the one that
-// the seal was made from is seen by it.
-type Head struct {
-	Offset int64
-	Hash   uint64
 }
 
 // Partial is what a seal holds of one minute. *windows.Partial is one.

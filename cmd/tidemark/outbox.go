@@ -19,7 +19,7 @@ func (o outbox) Oldest(_ context.Context, sink string, bytes int) ([]*sinks.Seal
 	waiting, err := o.store.Oldest(sink, bytes)
 	out := make([]*sinks.Seal, len(waiting))
 	for i, w := range waiting {
-		out[i] = &sinks.Seal{Identity: w.Identity, From: w.From, R: w.R, Settings: w.Settings, Items: w.Items, Bytes: w.Bytes}
+		out[i] = &sinks.Seal{Identity: w.Identity, From: w.From, R: w.R, H: w.H, Settings: w.Settings, Items: w.Items, Bytes: w.Bytes}
 		for _, p := range w.Partials {
 			out[i].Partials = append(out[i].Partials, p)
 		}

@@ -183,8 +183,8 @@ func (b *sealBuffers) add(s *sinks.Seal, log string, rows uint64) {
 	b.fromOffset = append(b.fromOffset, s.From.S)
 	b.replay = append(b.replay, s.R)
 	b.settings.add([]byte(s.Settings))
-	b.headOffset = append(b.headOffset, s.Head.Offset)
-	b.headHash = append(b.headHash, s.Head.Hash)
+	b.headOffset = append(b.headOffset, s.H.Offset)
+	b.headHash = append(b.headHash, s.H.Hash)
 	b.count = append(b.count, rows)
 }
 

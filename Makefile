@@ -53,6 +53,21 @@ test: lint arch fuzz bin/services ## everything that must hold: linters, rules o
 	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/... ./windows/... ./sinks/clickhouse/...
 	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m -skip '$(ONE_GOROUTINE)' ./sketches/... ./windows/... ./sinks ./sinks/sinkstest ./web/...
 
+.PHONY: ui
+ui: web/ui/node_modules ## the pages and scripts for browsers, into web/ui/dist, which the program embeds
+	@node web/ui/build.mjs
+
+.PHONY: ui-test
+ui-test: web/ui/node_modules build ## what browsers run: types, tests, a fresh build equals web/ui/dist, pages in a real Chromium
+	@cd web/ui && npx --no-install tsc --noEmit && npx --no-install vitest run --project client
+	@fresh=$$(mktemp -d) && trap 'rm -rf "$$fresh"' EXIT && node web/ui/build.mjs "$$fresh" && \
+		diff -rq "$$fresh" web/ui/dist || { echo "web/ui/dist is not what its sources build: make ui"; exit 1; }
+	@cd web/ui && npx --no-install vitest run --project browser
+
+web/ui/node_modules: web/ui/package-lock.json
+	@npm --prefix web/ui ci
+	@touch $@
+
 .PHONY: race
 race: bin/services ## the tests that compare whole data sets too with the race detector: half an hour
 	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m ./...

@@ -2,6 +2,8 @@ module tidemark
 
 go 1.26.0
 
+ignore ./web/ui/node_modules
+
 require (
 	github.com/ClickHouse/ch-go v0.75.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.51.0

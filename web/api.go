@@ -86,6 +86,7 @@ func New(cfg Config) *Handler {
 		a.paths = append(a.paths, "/v1/events")
 		mux.Handle("/v1/events", a.handle("/v1/events", []string{http.MethodPost}, a.events))
 	}
+	a.pages(mux)
 	mux.Handle("/", a.handle("", reading, a.nowhere))
 	return &Handler{mux, a.live}
 }

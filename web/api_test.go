@@ -163,7 +163,7 @@ func TestRefusals(t *testing.T) {
 		{"/v1/top?limit=5000", 400, "limit: "},
 		{"/v1/status?x=1", 400, "Known here: none"},
 		{"/v1/viewer", 404, "did you mean /v1/viewers?"},
-		{"/", 404, "There are /v1/viewers, /v1/counts"},
+		{"/v1", 404, "There are /v1/viewers, /v1/counts"},
 		{"/v1/viewers/", 404, "did you mean /v1/viewers?"},
 	} {
 		if detail := problem(t, get(t, h, c.target), c.status); !strings.Contains(detail, c.says) {

@@ -1,0 +1,10 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      { test: { name: "client", include: ["client/*.test.ts", "shared/*.test.ts", "page/*.test.ts", "widget/*.test.ts", "count/*.test.ts", "sizes.test.ts"] } },
+      { test: { name: "browser", include: ["browser/*.test.ts"], testTimeout: 60_000, hookTimeout: 60_000 } },
+    ],
+  },
+});

@@ -86,7 +86,7 @@ export class Chart extends HTMLElement {
         select: { show: true, left: 0, top: 0, width: 0, height: 0 },
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         axes: [
-          { ...axis, grid: { show: false }, space: 64 },
+          { ...axis, grid: { show: false }, space: 64, values: (_, all, __, ___, apart) => all.map((t) => this.times.tick(t * 1000, apart)) },
           { ...axis, size: 52, grid: { stroke: () => css("--hair"), width: 1 }, values: (_, all) => all.map((v) => (Number.isInteger(v) ? short(v) : "")) },
         ],
         series: [{}, { show: true, stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } }, curve, { ...curve, dash: [4, 4] }],

@@ -2,10 +2,9 @@ import { html, nothing } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Answer, type Answers, type Ranked, type Top } from "../client";
 import { full, ranks, total, why } from "../shared/format";
-import { link } from "../shared/safe";
 import type { Context } from "./context";
 import { dimensions, past, ranges, segments, told, types } from "./controls";
-import { big, number, skeleton, spark, trouble } from "./parts";
+import { bar, big, number, picture, settled, skeleton, spark, trouble } from "./parts";
 import { ask, href, ranged, rangesOf, stepOf, type State } from "./state";
 
 const limit = 25;
@@ -83,27 +82,27 @@ function list(c: Context, rows: Ranked[] | undefined, answer: Top | undefined) {
   if (!rows || !answer) return html`<ol class="list" role="list" aria-busy="true">${skeleton(10)}</ol>`;
   if (rows.length === 0) return empty(c, answer);
   const curves = sparks(c, rows);
+  const most = Math.max(1, ...rows.map((r) => (c.state.by === "viewers" ? r.viewers?.value : r.views.value) ?? 0));
   const places = ranks(rows.map((r) => ranking.number(r)));
   return html`<div class="list-head" aria-hidden="true"><span>${c.state.dimension && !c.state.value ? c.state.dimension : "Item"}</span><span class="head-n">${c.state.by === "viewers" ? "Viewers" : "Views"}</span><span class="head-n2">${c.state.by === "viewers" ? "Views" : "Viewers"}</span></div>
-    <ol class="list" role="list">${repeat(rows, keyOf, (r, i) => row(c, r, places[i]!, curves))}</ol>
+    <ol class="list" role="list">${repeat(rows, keyOf, (r, i) => row(c, r, places[i]!, curves, most))}</ol>
     ${answer.certified ? nothing : html`<p class="note">The last places are not certain: what is not listed might be ahead of them.</p>`}
     ${answer.hint ? html`<p class="note">${answer.hint}</p>` : nothing}`;
 }
 
-function row(c: Context, r: Ranked, place: number, curves: { of: Map<string, number[]>; most: number }) {
+function row(c: Context, r: Ranked, place: number, curves: { of: Map<string, number[]>; most: number }, most: number) {
   const s = c.state;
   const key = keyOf(r);
   const title = r.item === undefined ? r.value : r.title || r.item;
   const to = r.item === undefined ? href(s, { value: r.value ?? "" }) : href(s, { page: "item", item: r.item, dimension: "", value: "", last: s.last });
-  const image = link(r.image);
   const reason = why(r, s.last);
   const [first, second] = s.by === "viewers" ? [r.viewers, r.views] : [r.views, r.viewers];
-  return html`<li class="row" data-key=${key}>
+  return html`<li class="row ${s.dimension && !s.value ? "of-value" : ""}" data-key=${key}>
     <span class="rank">${place}</span>
-    ${s.dimension && !s.value ? nothing : html`<span class="image">${image ? html`<img src=${image} alt="" loading="lazy" referrerpolicy="no-referrer" />` : nothing}</span>`}
+    ${s.dimension && !s.value ? nothing : picture(r, title ?? "")}
     <span class="text"><a class="title" href=${to} title=${title}><bdi>${title}</bdi></a>${ranking.fresh(key) ? html` <span class="fresh">new</span>` : nothing}
       ${reason ? html`<span class="why" title="Score ${full(r.score ?? 0)}: how much the count stands out from what the hour before, and the same hour of last week, let one expect. 5 and more is listed."><span class="up" aria-hidden="true">▲</span> ${reason}</span>` : nothing}</span>
-    ${s.dimension && !s.value ? nothing : spark(curves.of.get(key), curves.most)}
+    ${s.dimension && !s.value ? bar((first?.value ?? 0) / most) : spark(curves.of.get(key), curves.most)}
     <span class="first">${number(first)}<span class="read"> ${s.by === "viewers" ? "viewers" : "views"}</span></span>
     <span class="second">${number(second)}<span class="read"> ${s.by === "viewers" ? "views" : "viewers"}</span></span>
   </li>`;
@@ -117,7 +116,7 @@ function sparks(c: Context, rows: Ranked[]): { of: Map<string, number[]>; most: 
   if (items.length > 0) {
     const step = s.last === "5m" || s.last === "1m" ? { last: "15m" } : {};
     const { answer } = c.slow.use<Answers>(ask("counts", { item: items, type: s.type, ...ranged(s), ...step, step: stepOf(s), tz: c.times.zone }));
-    for (const a of answer ? ("items" in answer ? answer.items : [answer]) : []) of.set(a.item ?? "", (a.series ?? []).map((b) => total(b.counts)?.value ?? 0));
+    for (const a of answer ? ("items" in answer ? answer.items : [answer]) : []) of.set(a.item ?? "", settled(a.series ?? []));
   }
   return { of, most: Math.max(1, ...[...of.values()].flat()) };
 }

@@ -5,7 +5,7 @@ import { link } from "../shared/safe";
 import "./chart";
 import type { Context } from "./context";
 import { past, ranges, told, types } from "./controls";
-import { bar, big, number, trouble } from "./parts";
+import { bar, big, number, picture, trouble } from "./parts";
 import { ask, ranged, stepOf } from "./state";
 
 /** What became of records, of /v1/outcomes. */
@@ -23,10 +23,9 @@ export function item(c: Context) {
   const series = c.slow.use<Answer>(ask("viewers", { ...subject, ...ranged(s), step: stepOf(s), tz: c.times.zone }));
   const a = sum.answer ?? now.answer;
   const href = link(a?.url);
-  const image = link(a?.image);
   return html`
     <header class="subject">
-      <span class="image">${image ? html`<img src=${image} alt="" referrerpolicy="no-referrer" />` : nothing}</span>
+      ${picture(a ?? {}, a?.title || s.item)}
       <div class="text"><h1 title=${a?.title || s.item}><bdi>${a?.title || s.item}</bdi></h1>
         <p class="note"><bdi>${s.item}</bdi>${href ? html` · <a href=${href} rel="noopener noreferrer">${new URL(href).host}</a>` : nothing}</p></div>
     </header>

@@ -1,6 +1,7 @@
 import { html, nothing, svg, type TemplateResult } from "lit-html";
-import type { Count, Problem, Update } from "../client";
-import { estimated, explain, short } from "../shared/format";
+import type { Bucket, Count, Described, Problem, Update } from "../client";
+import { estimated, explain, short, total } from "../shared/format";
+import { link } from "../shared/safe";
 
 /** number shows a number; its bounds are in its title. */
 export function number(n: Count | undefined): TemplateResult {
@@ -10,6 +11,19 @@ export function number(n: Count | undefined): TemplateResult {
 /** big shows the number that matters, with what it is of. */
 export function big(n: Count | undefined, label: string): TemplateResult {
   return html`<div class="big"><div class="big-n">${number(n)}</div><div class="label">${label}</div></div>`;
+}
+
+/** picture shows an item's picture, or the first letter of its title. */
+export function picture(item: Described, title: string): TemplateResult {
+  const image = link(item.image);
+  const show = (shown: boolean) => (e: Event) => (e.target as HTMLElement).classList.toggle("gone", !shown);
+  return html`<span class="image" aria-hidden="true">${[...title][0]?.toUpperCase()}${image ? html`<img src=${image} alt="" loading="lazy" referrerpolicy="no-referrer" @error=${show(false)} @load=${show(true)} />` : nothing}</span>`;
+}
+
+/** settled returns the values of a curve without those of buckets that still fill, at its end. */
+export function settled(series: readonly Bucket[]): number[] {
+  const last = series.findLastIndex((b) => b.complete);
+  return series.slice(0, last < 2 ? undefined : last + 1).map((b) => total(b.counts)?.value ?? 0);
 }
 
 /** spark draws a curve on a scale that its list shares. */

@@ -4,6 +4,8 @@ export class Times {
   private readonly full: Intl.DateTimeFormat;
   private readonly clock: Intl.DateTimeFormat;
   private readonly date: Intl.DateTimeFormat;
+  private readonly day: Intl.DateTimeFormat;
+  private readonly month: Intl.DateTimeFormat;
 
   constructor(readonly asked: string) {
     const format = (options: Intl.DateTimeFormatOptions, timeZone?: string) => new Intl.DateTimeFormat("en-GB", { hourCycle: "h23", ...options, ...(timeZone ? { timeZone } : {}) });
@@ -18,12 +20,21 @@ export class Times {
     this.full = format({ ...day, ...time }, own);
     this.clock = format(time, own);
     this.date = format(day, own);
+    this.day = format({ day: "numeric", month: "short" }, own);
+    this.month = format({ month: "short", year: "numeric" }, own);
     this.zone = this.full.resolvedOptions().timeZone;
   }
 
   /** at writes an instant whole. */
   at(t: number | string): string {
     return this.full.format(typeof t === "string" ? Date.parse(t) : t);
+  }
+
+  /** tick labels an axis whose labels are some seconds apart. */
+  tick(t: number, apart: number): string {
+    const clock = this.clock.format(t);
+    if (apart >= 28 * 86_400) return this.month.format(t);
+    return apart >= 86_400 || clock === "00:00" ? this.day.format(t) : clock;
   }
 
   /** span writes both edges of a range, the second as short as can be. */

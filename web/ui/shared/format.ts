@@ -8,7 +8,7 @@ export function short(n: number): string {
 }
 
 function digits(n: number): string {
-  return n < 99.95 ? n.toFixed(1) : n.toFixed(0);
+  return n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0);
 }
 
 /** full writes all digits of a number. */

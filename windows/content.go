@@ -59,7 +59,9 @@ func (c *Content) Series() []Series {
 func (c *Content) Items() int { return len(c.entries) }
 
 // Empty reports whether nothing was counted: there may still be outcomes.
-func (c *Content) Empty() bool { return len(c.series) == 0 }
+func (c *Content) Empty() bool {
+	return !slices.ContainsFunc(c.series, func(s *seriesState) bool { return s.Dimension == "" && s.site.count > 0 })
+}
 
 // Find returns the row of one key. For an item, hash is Hasher.Item of its name.
 func (c *Content) Find(s Series, kind Kind, hash sketches.Hash128) (Row, bool) {

@@ -259,7 +259,13 @@ var addressPattern = regexp.MustCompile(`127\.0\.0\.1:[1-9]\d*`)
 // end well.
 func (f folder) serve(t *testing.T, args ...string) *server {
 	t.Helper()
-	cmd := call{args: f.args(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)}.command(t)
+	return serveWith(t, f.args(append([]string{"serve"}, args...)...)[1:]...)
+}
+
+// serveWith is serve with these flags alone.
+func serveWith(t *testing.T, args ...string) *server {
+	t.Helper()
+	cmd := call{args: append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)}.command(t)
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

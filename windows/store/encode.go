@@ -65,11 +65,11 @@ var encoders = sync.Pool{New: func() any { return new(encoder) }}
 // there as well. gate must be held.
 func (s *Store) encode(partials []*windows.Partial, number uint32, batch *pebble.Batch) (starts [levelCount][]presence, err error) {
 	e := encoders.Get().(*encoder)
-	e.store, e.batch, e.part = s, batch, number
+	e.store, e.batch, e.part, e.writer.known = s, batch, number, &s.known
 	e.late.reset()
 	defer func() {
 		if cap(e.rows) <= keepRows {
-			e.store, e.batch = nil, nil
+			e.store, e.batch, e.writer.known = nil, nil, nil
 			encoders.Put(e)
 		}
 	}()

@@ -89,7 +89,7 @@ func (l *lateRows) write(s *Store, number uint32, batch *pebble.Batch, starts *[
 		return nil
 	}
 	m := newMerger(s)
-	var w partWriter
+	w := partWriter{known: &s.known}
 	for lv := levelMinute + 1; lv < levelCount; lv++ {
 		var group []*lateMinute
 		flush := func() error {

@@ -8,11 +8,13 @@ import (
 // series, and the tables of types that overflowed. Rows come ascending, and so do
 // the keys that go out, as a file of Pebble wants them.
 type partWriter struct {
-	set func(row rowKey, value []byte) error // value is valid during the call
+	known *seriesList                          // of the store
+	set   func(row rowKey, value []byte) error // value is valid during the call
 
 	blocks blockWriter
 	top    topBuilder
 	series uint32 // of the row before
+	counts bool   // it is not one of outcomes
 	rows   uint64 // but outcomes
 	lists  []storedList
 	text   []byte // of the lists
@@ -38,7 +40,7 @@ func (w *partWriter) begin(set func(row rowKey, value []byte) error) {
 	w.blocks.emit = set
 	w.blocks.buf, w.blocks.last, w.blocks.rows = w.blocks.buf[:0], 0, 0
 	w.top.reset()
-	w.series, w.rows = seriesOutcomes, 0
+	w.series, w.counts, w.rows = seriesOutcomes, false, 0
 	w.lists, w.text = w.lists[:0], w.text[:0]
 }
 
@@ -46,12 +48,14 @@ func (w *partWriter) begin(set func(row rowKey, value []byte) error) {
 func (w *partWriter) book(key rowKey, events, reached uint64, short bool) {
 	if s := key.series(); s != w.series {
 		w.endSeries()
-		w.series = s
+		w.series, w.counts = s, w.known.counts(s)
 	}
 	if w.series == seriesOutcomes {
 		return
 	}
-	w.rows++
+	if w.counts && events > 0 {
+		w.rows++
+	}
 	if key.item() >= firstItem {
 		w.top.add(topItem{id: key.item(), events: events, reached: reached, short: short})
 	}

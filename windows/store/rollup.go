@@ -241,7 +241,7 @@ type roller struct {
 }
 
 func newRoller(s *Store, n *Snapshot, out *output) *roller {
-	return &roller{snap: n, out: out, merger: newMerger(s)}
+	return &roller{snap: n, out: out, merger: newMerger(s), writer: partWriter{known: &s.known}}
 }
 
 // merge merges parts into the start of the key's part.

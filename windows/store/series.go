@@ -80,6 +80,14 @@ func (l *seriesList) list() []windows.Series {
 	return slices.Clip(l.all)
 }
 
+// counts reports whether events of a series count: it is not what became, by item, of
+// those that don't.
+func (l *seriesList) counts(id uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return id >= firstSeries && l.all[id-firstSeries].Dimension != windows.OutcomeDimension
+}
+
 // loadSeries reads the series into memory.
 func (s *Store) loadSeries() error {
 	return s.eachRow(prefixSeriesID, func(key, value []byte) error {

@@ -67,10 +67,12 @@ type Snapshot interface {
 
 // Log is one log that the store has taken from.
 type Log struct {
-	ID    windows.LogID
-	Names []string // for people: of an import, its files
-	Done  bool     // read to its end: nothing of it is to come
-	Files bool     // an import: the same call goes on with it
+	ID       windows.LogID
+	Names    []string // for people: of an import, its files
+	Done     bool     // read to its end: nothing of it is to come
+	Files    bool     // an import: the same call goes on with it
+	Started  int64    // when it was begun, Unix ms
+	Settings string   // that decide what becomes of its records, as text
 }
 
 // Windows is what is not stored yet of a log that is being read: an engine.

@@ -48,9 +48,11 @@ type Retention struct {
 
 // LogStatus is how far a log has been read.
 type LogStatus struct {
-	Names      []string          `json:"names"`   // of an import, its files
-	Done       bool              `json:"done"`    // read to its end
-	Reading    bool              `json:"reading"` // by this process, now
+	Names      []string          `json:"names"`    // of an import, its files
+	Done       bool              `json:"done"`     // read to its end
+	Reading    bool              `json:"reading"`  // by this process, now
+	Started    time.Time         `json:"started"`  // when it was begun
+	Settings   string            `json:"settings"` // that decide what becomes of its records, as text
 	Partitions []PartitionStatus `json:"partitions,omitempty"`
 }
 
@@ -112,6 +114,7 @@ func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
 		partitions, reading := running[l.ID]
 		answer.Logs = append(answer.Logs, LogStatus{
 			Names: append([]string{}, l.Names...), Done: l.Done, Reading: reading, Partitions: partitions,
+			Started: time.UnixMilli(l.Started).UTC(), Settings: l.Settings,
 		})
 	}
 	return answer, nil

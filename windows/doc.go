@@ -24,7 +24,8 @@
 //	W7. Memory is bounded: a window gives slots to at most its limit of keys; what
 //	    comes beyond is counted exactly in its series' Overflow, estimated by item
 //	    in the Count-Min table, and the highest of it are kept by name in a heap.
-//	W8. A pair (F, S) never falls, and holds each record once: see Pair.
+//	W8. A pair (F, S) never falls, and holds each record once: see Pair. What has no
+//	    usable minute is in the first seal behind it, even of a minute that stays open.
 //
 // How it is fast: events come in batches and are handled in runs of 128 by
 // separate tight loops (resolve, touch, update), so that the cache misses of a run

@@ -31,6 +31,7 @@ type Applier interface {
 type EngineConfig struct {
 	Log        LogID
 	Positions  []Position // of each partition, to go on from
+	From       []int64    // of each partition: see PartitionConfig; nil: 0
 	Hasher     sketches.Hasher
 	Limits     Limits // of a whole minute: each partition's window gets its share
 	Dimensions []string
@@ -75,10 +76,15 @@ func NewEngine(cfg EngineConfig) *Engine {
 	e := &Engine{cfg: cfg, stop: make(chan struct{})}
 	n := len(cfg.Positions)
 	for i, pos := range cfg.Positions {
+		from := int64(0)
+		if cfg.From != nil {
+			from = cfg.From[i]
+		}
 		p := NewPartition(PartitionConfig{
 			Log:        cfg.Log,
 			Number:     i,
 			Position:   pos,
+			From:       from,
 			Hasher:     cfg.Hasher,
 			Limits:     Limits{Items: max(1, cfg.Limits.Items/n), Values: cfg.Limits.Values},
 			Dimensions: cfg.Dimensions,
@@ -171,8 +177,10 @@ func (e *Engine) consume(p *Partition, queue <-chan Batch) error {
 			}
 		case b, ok := <-queue:
 			if !ok {
-				if to, any := p.End(e.end); any {
-					return cut(to)
+				for to, any := p.End(e.end); any; to, any = p.End(e.end) {
+					if err := cut(to); err != nil {
+						return err
+					}
 				}
 				return nil
 			}

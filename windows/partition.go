@@ -19,9 +19,12 @@ type Judge interface {
 
 // PartitionConfig is what a partition needs to know.
 type PartitionConfig struct {
-	Log        LogID
-	Number     int
-	Position   Position // to go on from
+	Log      LogID
+	Number   int
+	Position Position // to go on from
+	// From is the offset that Judge decides from. All before it is held by seals that
+	// were made of what other settings decided: what Judge says of it may be otherwise.
+	From       int64
 	Hasher     sketches.Hasher
 	Limits     Limits
 	Dimensions []string // declared, in the order of Event.Dims
@@ -49,15 +52,18 @@ type Partition struct {
 	// while it looks.
 	mu      sync.Mutex
 	open    map[Minute]*Window
-	last    *Window // the one touched last
-	to      Pair    // the newest pair cut
-	stored  Pair    // the newest pair stored
-	next    int64   // the offset after the last record seen
-	mark    Mark    // that record
-	newest  Minute  // highest minute of an open window since ever
-	guess   int     // how many items its window has: the next one will have about as many
-	memory  int     // of the windows that no watermark closes
-	waiting []*Seal // cut and not stored, oldest first
+	refused map[Minute]*Window // of records without a usable minute, from to.F on: see windowOf
+	last    *Window            // the one touched last
+	to      Pair               // the newest pair cut
+	then    Pair               // the pair to cut next, after one for what was refused; zero: none
+	stored  Pair               // the newest pair stored
+	next    int64              // the offset after the last record seen
+	mark    Mark               // that record
+	stamp   int64              // its own timestamp, Unix ms
+	newest  Minute             // highest minute of an open window since ever
+	guess   int                // how many items its window has: the next one will have about as many
+	memory  int                // of the windows that no watermark closes
+	waiting []*Seal            // cut and not stored, oldest first
 	infos   infos
 
 	phase   int   // records of the present run
@@ -91,6 +97,7 @@ func NewPartition(cfg PartitionConfig) *Partition {
 		PartitionConfig: cfg,
 		watermark:       NewWatermark(cfg.Lateness, cfg.MaxSkew, cfg.Idle),
 		open:            make(map[Minute]*Window),
+		refused:         make(map[Minute]*Window),
 		to:              cfg.Position.To,
 		stored:          cfg.Position.To,
 		next:            cfg.Position.R,
@@ -105,16 +112,28 @@ func (p *Partition) Add(events []Event, cut func(Pair) error) error {
 		n := min(len(events), runSize-p.phase)
 		p.mu.Lock()
 		p.addRun(events[:n])
-		pair, due := p.due()
 		p.mu.Unlock()
-		if due {
-			if err := cut(pair); err != nil {
-				return err
-			}
+		if err := p.cutDue(cut); err != nil {
+			return err
 		}
 		events = events[n:]
 	}
 	return nil
+}
+
+// cutDue cuts for as long as a cut is due.
+func (p *Partition) cutDue(cut func(Pair) error) error {
+	for {
+		p.mu.Lock()
+		pair, due := p.due()
+		p.mu.Unlock()
+		if !due {
+			return nil
+		}
+		if err := cut(pair); err != nil {
+			return err
+		}
+	}
 }
 
 // Tick says that time has passed: end is the end of the partition's log as just told
@@ -128,12 +147,8 @@ func (p *Partition) Tick(now time.Time, end, leading int64, cut func(Pair) error
 		p.watermark.Idle(now, leading)
 	}
 	watermark = p.watermark.At(now)
-	pair, due := p.due()
 	p.mu.Unlock()
-	if due {
-		err = cut(pair)
-	}
-	return watermark, err
+	return watermark, p.cutDue(cut)
 }
 
 // addRun counts at most runSize records.
@@ -144,11 +159,11 @@ func (p *Partition) addRun(events []Event) {
 	var from, to int64      // the minute of st
 	for i := range events { // resolve: which series of which window, key, token
 		ev := &events[i]
-		if st == nil || ev.Time < from || ev.Time >= to || string(ev.Type) != st.Type || !ev.Outcome.Counts() || ev.Offset < p.Position.To.S {
+		if st == nil || ev.Time < from || ev.Time >= to || string(ev.Type) != st.Type || !ev.Outcome.Counts() || ev.Offset < max(p.From, p.Position.To.S) {
 			if p.held(ev) {
 				continue
 			}
-			w := p.window(ev.Minute(), ev.Offset)
+			w := p.windowOf(ev)
 			w.book(ev)
 			if ev.Outcome == Malformed {
 				continue
@@ -227,7 +242,7 @@ func (p *Partition) addRun(events []Event) {
 		w.addToken(s, r.tokens[i])
 	}
 	last := &events[len(events)-1]
-	p.next, p.mark = last.Offset+1, Mark{last.Offset, last.Hash}
+	p.next, p.mark, p.stamp = last.Offset+1, Mark{last.Offset, last.Hash}, last.Stamp
 	p.records += int64(len(events))
 	p.phase = (p.phase + len(events)) % runSize
 	if p.phase == 0 { // whatever batches they came in
@@ -241,7 +256,31 @@ func (p *Partition) addRun(events []Event) {
 // held reports whether a seal holds the record already: then it has only fed the
 // judge.
 func (p *Partition) held(ev *Event) bool {
-	return ev.Offset < p.Position.To.S && (ev.Outcome.Quarantined() || MinuteOf(ev.Time) < p.Position.To.F)
+	return ev.Offset < p.From || ev.Offset < p.Position.To.S && (ev.Outcome.Quarantined() || MinuteOf(ev.Time) < p.Position.To.F)
+}
+
+// windowOf returns the open window that an event is booked in. One without a usable
+// minute is held by the next pair whatever the minute of its record is: in a window of
+// that minute which no watermark has to close. Where that minute is sealed by then
+// anyway, there is one window of it.
+func (p *Partition) windowOf(ev *Event) *Window {
+	m := ev.Minute()
+	if !ev.Outcome.Quarantined() || m < p.to.F {
+		return p.window(m, ev.Offset)
+	}
+	w := p.refused[m]
+	if w == nil {
+		w = newWindow(m, p.Hasher, p.Limits, p.Dimensions, ev.Offset, 0)
+		p.refused[m] = w
+		p.addMemory(w)
+	}
+	return w
+}
+
+// addMemory counts a window that no watermark will close against the budget.
+func (p *Partition) addMemory(w *Window) {
+	w.total = &p.memory
+	p.memory += w.Bytes()
 }
 
 // window returns the open window of a minute.
@@ -259,8 +298,7 @@ func (p *Partition) window(m Minute, offset int64) *Window {
 		p.open[m] = w
 		p.newest = max(p.newest, m)
 		if p.History || m < p.to.F { // no watermark will close it
-			w.total = &p.memory
-			p.memory += w.Bytes()
+			p.addMemory(w)
 		}
 	}
 	p.last = w
@@ -269,7 +307,29 @@ func (p *Partition) window(m Minute, offset int64) *Window {
 
 // due says whether a cut is due, and its pair.
 func (p *Partition) due() (Pair, bool) {
-	if len(p.open) == 0 || p.phase != 0 && p.History || p.next < p.Position.To.S {
+	if p.then != (Pair{}) {
+		return p.then, true
+	}
+	to, due := p.closing()
+	if !due {
+		return Pair{}, false
+	}
+	return p.refusedFirst(to), true
+}
+
+// refusedFirst returns what to cut on the way to a pair: where minutes are closed, what
+// was refused is cut before, at the same offset, so that a seal has one partial a minute.
+func (p *Partition) refusedFirst(to Pair) Pair {
+	if len(p.refused) == 0 || to.F == p.to.F {
+		return to
+	}
+	p.then = to
+	return Pair{F: p.to.F, S: to.S}
+}
+
+// closing says what is to be closed, if anything.
+func (p *Partition) closing() (Pair, bool) {
+	if len(p.open)+len(p.refused) == 0 || p.phase != 0 && p.History || p.next < p.Position.To.S {
 		return Pair{}, false // never an empty cut, never one below the newest S known
 	}
 	full := p.phase == 0 && p.memory > p.Memory
@@ -284,13 +344,26 @@ func (p *Partition) due() (Pair, bool) {
 		to.F = closed
 		return to, true
 	}
-	if full && p.anyBefore(to.F) {
+	if full && (p.anyBefore(to.F) || len(p.refused) > 0) || p.refusedLongAgo() {
 		return to, true
 	}
 	if p.records >= maxRecords {
 		return p.all(), true
 	}
 	return Pair{}, false
+}
+
+// refusedKept is for how many minutes of the records' own timestamps refused records
+// wait for a cut that closes a minute. They make none come, and must not wait for ever.
+const refusedKept = 5
+
+func (p *Partition) refusedLongAgo() bool {
+	for m := range p.refused {
+		if m+refusedKept < MinuteOf(p.stamp) {
+			return true
+		}
+	}
+	return false
 }
 
 // all is the pair that closes every open window.
@@ -309,12 +382,10 @@ func (p *Partition) anyBefore(m Minute) bool {
 // from, until Stored.
 func (p *Partition) Cut(to Pair) *Seal {
 	tables := make(map[*Window]map[*seriesState]*sketches.CountMin)
-	for m, w := range p.open { // only the owner writes: no lock for what takes long
-		if m < to.F {
-			if t := w.countMins(); t != nil {
-				tables[w] = t
-				p.Metrics.check(&w.Content, t)
-			}
+	for _, w := range p.closedBy(to) { // only the owner writes: no lock for what takes long
+		if t := w.countMins(); t != nil {
+			tables[w] = t
+			p.Metrics.check(&w.Content, t)
 		}
 	}
 	p.mu.Lock()
@@ -324,10 +395,13 @@ func (p *Partition) Cut(to Pair) *Seal {
 		From:     p.to,
 		H:        p.mark,
 	}
+	for _, w := range p.closedBy(to) {
+		s.Partials = append(s.Partials, w.seal(tables[w]))
+	}
+	clear(p.refused)
 	held := to.S // the smallest offset that no seal holds
 	for m, w := range p.open {
 		if m < to.F {
-			s.Partials = append(s.Partials, w.seal(tables[w]))
 			delete(p.open, m)
 		} else {
 			held = min(held, w.first)
@@ -336,9 +410,23 @@ func (p *Partition) Cut(to Pair) *Seal {
 	s.R = p.Look(held)
 	slices.SortFunc(s.Partials, func(a, b *Partial) int { return cmp.Compare(a.minute, b.minute) })
 	s.Items = p.infos.take()
-	p.to, p.last, p.memory, p.records = to, nil, 0, 0
+	if p.to = to; p.then.S <= to.S && p.then.F <= to.F {
+		p.then = Pair{}
+	}
+	p.last, p.memory, p.records = nil, 0, 0
 	p.waiting = append(p.waiting, s)
 	return s
+}
+
+// closedBy returns the windows that a cut closes.
+func (p *Partition) closedBy(to Pair) []*Window {
+	closed := slices.Collect(maps.Values(p.refused))
+	for m, w := range p.open {
+		if m < to.F {
+			closed = append(closed, w)
+		}
+	}
+	return closed
 }
 
 // Stored says that the oldest seal that waits is in the store.
@@ -349,14 +437,20 @@ func (p *Partition) Stored() {
 	p.waiting = slices.Delete(p.waiting, 0, 1)
 }
 
-// End returns the pair that closes everything at the end of the log, which is at
-// offset end or after the last record seen, and whether there is anything to close.
+// End returns what to cut at the end of the log, which is at offset end or after the
+// last record seen, and whether there is anything to cut. It is asked until there is not.
 func (p *Partition) End(end int64) (Pair, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	to := p.all()
 	to.S = max(end, p.next, p.to.S)
-	return to, len(p.open) > 0
+	switch {
+	case len(p.open) > 0:
+		return p.refusedFirst(to), true
+	case len(p.refused) > 0:
+		return Pair{F: p.to.F, S: to.S}, true
+	}
+	return Pair{}, false
 }
 
 // Read calls yield for every summary of the partition that a store at the pair
@@ -385,8 +479,10 @@ func (p *Partition) read(waiting []*Seal, yield func(*Content)) {
 			yield(&part.Content)
 		}
 	}
-	for _, m := range slices.Sorted(maps.Keys(p.open)) {
-		yield(&p.open[m].Content)
+	for _, windows := range []map[Minute]*Window{p.refused, p.open} {
+		for _, m := range slices.Sorted(maps.Keys(windows)) {
+			yield(&windows[m].Content)
+		}
 	}
 }
 

@@ -44,18 +44,6 @@ type live struct {
 	failure atomic.Pointer[error] // why nothing is counted any more
 }
 
-// journalSettings is what decides what becomes of the records of a journal. Its JSON
-// is kept in the store.
-type journalSettings struct {
-	Dimensions        []string
-	Rules             string
-	Lateness          time.Duration
-	MaxLateness       time.Duration
-	MaxSkew           time.Duration
-	DedupEvents       int
-	MaxItemsPerWindow int
-}
-
 // openLive opens store and journal, or makes them, and begins to count. Close it.
 func openLive(ctx context.Context, c *Config, metrics metrics, logger *slog.Logger) (*live, error) {
 	l := &live{cfg: c, logger: logger, stop: func() {}}
@@ -79,21 +67,22 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 	}
 	l.journal, l.begun = j, j.Ends()
 	now := l.settings()
-	before, err := l.begin(now)
+	versions, err := l.begin(now)
 	if err != nil {
 		return err
 	}
 	if err := checkJournal(ctx, l.store.Store, j, l.log, l.cfg.Data); err != nil {
 		return err
 	}
-	if err := l.settle(ctx, before, now); err != nil {
+	inForce, err := l.settle(ctx, versions, now)
+	if err != nil {
 		return err
 	}
-	l.engine = windows.NewEngine(l.engineConfig(now, metrics.windows))
+	l.engine = windows.NewEngine(l.engineConfig(inForce, metrics.windows))
 	l.accepter = ingest.NewAccepter(ingest.AccepterConfig{
 		Journal: j, Partitions: meta.Partitions, Hasher: l.store.hasher, Type: meta.ViewTypes[0], Dimensions: meta.Dimensions,
 	})
-	pump, reader, err := l.pump(now, l.engine)
+	pump, reader, err := l.pump(inForce, l.engine)
 	if err != nil {
 		return err
 	}
@@ -110,83 +99,80 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 	return nil
 }
 
-// settings returns those of this call that are kept for the journal.
-func (l *live) settings() journalSettings {
-	return journalSettings{
-		Dimensions: l.store.Meta().Dimensions, Rules: l.cfg.Rules,
-		Lateness: l.cfg.Lateness, MaxLateness: l.cfg.MaxLateness, MaxSkew: l.cfg.MaxSkew,
-		DedupEvents: l.cfg.DedupEvents, MaxItemsPerWindow: l.cfg.MaxItemsPerWindow,
-	}
-}
-
 // begin finds the journal among the logs of the store, or makes it known there. It
 // returns the settings that hold for what the journal has already.
-func (l *live) begin(now journalSettings) (before journalSettings, err error) {
+func (l *live) begin(now journalSettings) (before settingsVersions, err error) {
 	id := l.journal.ID()
-	text, err := json.Marshal(now)
+	text, err := settingsVersions{{nil, now}}.text()
 	if err != nil {
-		return before, err
+		return nil, err
 	}
-	log := store.Log{ID: id, Names: []string{"journal"}, Started: time.Now().UnixMilli(), Settings: string(text)}
+	log := store.Log{ID: id, Names: []string{"journal"}, Started: time.Now().UnixMilli(), Settings: text}
 	known := false
 	for _, other := range l.store.Logs() {
 		known = known || other.ID == id
-		if other.ID != id && json.Unmarshal([]byte(other.Settings), &before) == nil { // those of an import are no JSON
-			return before, fmt.Errorf("the store in %s does not belong to the journal in %s: it was fed from journal %x, and this is %x: bring that one back, or begin with a new folder (--data)",
+		if _, err := parseVersions(other.Settings); other.ID != id && err == nil { // those of an import are no JSON
+			return nil, fmt.Errorf("the store in %s does not belong to the journal in %s: it was fed from journal %x, and this is %x: bring that one back, or begin with a new folder (--data)",
 				storeDir(l.cfg), filepath.Join(l.cfg.Data, "journal"), other.ID, id)
 		}
 	}
 	for i, first := range l.journal.First() {
 		if !known && first > 0 {
-			return before, fmt.Errorf("the store in %s does not belong to the journal: it has nothing of it, and partition %d of the journal begins at offset %d: bring the store back that was fed from it", storeDir(l.cfg), i, first)
+			return nil, fmt.Errorf("the store in %s does not belong to the journal: it has nothing of it, and partition %d of the journal begins at offset %d: bring the store back that was fed from it", storeDir(l.cfg), i, first)
 		}
 	}
 	for range l.store.Meta().Partitions {
 		log.E = append(log.E, newIncarnation())
 	}
 	if log, err = l.store.Begin(log); err != nil {
-		return before, err
+		return nil, err
 	}
 	l.log = log.ID
 	if log.Done { // at the end of the last run
 		if err := l.store.Reopen(l.log); err != nil {
-			return before, err
+			return nil, err
 		}
 	}
-	if err := json.Unmarshal([]byte(log.Settings), &before); err != nil {
-		return before, fmt.Errorf("the settings of the journal, as the store has them: %w", err)
+	if before, err = parseVersions(log.Settings); err != nil {
+		return nil, fmt.Errorf("the settings of the journal, as the store has them: %w", err)
 	}
 	return before, nil
 }
 
 // settle counts all that the journal has under the settings that held when it came,
-// and closes it, if others hold from here on.
-func (l *live) settle(ctx context.Context, before, now journalSettings) error {
-	was, err := json.Marshal(before)
+// and closes it, if others hold from here on. It returns those that hold.
+func (l *live) settle(ctx context.Context, versions settingsVersions, now journalSettings) (inForce settingsVersion, err error) {
+	before := versions[len(versions)-1]
+	was, err := json.Marshal(before.journalSettings)
 	if err != nil {
-		return err
+		return before, err
 	}
 	is, err := json.Marshal(now)
 	if err != nil || string(was) == string(is) {
-		return err
+		return before, err
 	}
 	l.logger.InfoContext(ctx, "other settings hold from here on", "before", string(was), "now", string(is), "offsets", l.begun)
 	engine := windows.NewEngine(l.engineConfig(before, nil))
 	pump, reader, err := l.pump(before, engine)
 	if err != nil {
 		engine.Close()
-		return err
+		return before, err
 	}
 	err = pump.Run(ctx, l.begun)
 	_ = reader.Close() // it was only read
 	if err != nil {
 		engine.Close()
-		return err
+		return before, err
 	}
 	if err := engine.Finish(0); err != nil {
-		return err
+		return before, err
 	}
-	return l.store.Settle(l.log, string(is))
+	versions = versions.then(now, l.begun)
+	text, err := versions.text()
+	if err != nil {
+		return before, err
+	}
+	return versions[len(versions)-1], l.store.Settle(l.log, text)
 }
 
 // positions returns what to go on from: far enough back for the first outcomes under
@@ -201,11 +187,12 @@ func (l *live) positions(s journalSettings) []windows.Position {
 	return positions
 }
 
-func (l *live) engineConfig(s journalSettings, m *windows.Metrics) windows.EngineConfig {
+func (l *live) engineConfig(s settingsVersion, m *windows.Metrics) windows.EngineConfig {
 	generation := ingest.Generation(s.DedupEvents, 1)
 	return windows.EngineConfig{
 		Log:        l.log,
-		Positions:  l.positions(s),
+		Positions:  l.positions(s.journalSettings),
+		From:       s.From,
 		Hasher:     l.store.hasher,
 		Limits:     windows.Limits{Items: s.MaxItemsPerWindow, Values: maxValues},
 		Dimensions: s.Dimensions,
@@ -225,9 +212,9 @@ func (l *live) engineConfig(s journalSettings, m *windows.Metrics) windows.Engin
 }
 
 // pump returns what feeds an engine under these settings. The reader is to be closed.
-func (l *live) pump(s journalSettings, engine *windows.Engine) (*ingest.Pump, *journal.Reader, error) {
+func (l *live) pump(s settingsVersion, engine *windows.Engine) (*ingest.Pump, *journal.Reader, error) {
 	var from []int64
-	for _, pos := range l.positions(s) {
+	for _, pos := range l.positions(s.journalSettings) {
 		from = append(from, pos.R)
 	}
 	reader, err := l.journal.NewReader(from)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
 	"time"
 
@@ -15,10 +14,11 @@ import (
 // their time as its settings allow: until then nothing is final.
 func atRest(logs []store.Log) (live []queries.Live, settled time.Duration) {
 	for _, l := range logs {
-		var s journalSettings
-		if !l.Done || len(l.Contents) > 0 || json.Unmarshal([]byte(l.Settings), &s) != nil {
+		versions, err := parseVersions(l.Settings)
+		if !l.Done || len(l.Contents) > 0 || err != nil {
 			continue
 		}
+		s := versions.newest()
 		watermark := func() int64 {
 			if l.Records == 0 {
 				return math.MaxInt64 // there was never anything to wait for

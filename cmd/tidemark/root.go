@@ -69,7 +69,7 @@ func newRoot(env environment) *cobra.Command {
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(flagFaults(env.args))
 	root.PersistentFlags().String("config", "", "read settings from this YAML file")
-	root.AddCommand(newReplay(env), newServe(env), newLoad(env), newDemo(env))
+	root.AddCommand(newReplay(env), newServe(env), newRecount(env), newLoad(env), newDemo(env))
 	root.AddCommand(newAsks(env)...)
 	root.AddCommand(
 		newBackup(env),

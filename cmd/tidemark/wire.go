@@ -128,7 +128,7 @@ func (s snapshot) Logs() []queries.Log {
 	logs := s.Snapshot.Logs()
 	out := make([]queries.Log, len(logs))
 	for i, l := range logs {
-		out[i] = queries.Log{ID: l.ID, Names: l.Names, Done: l.Done, Files: len(l.Contents) > 0}
+		out[i] = queries.Log{ID: l.ID, Names: l.Names, Done: l.Done, Files: len(l.Contents) > 0, Started: l.Started, Settings: l.Settings}
 	}
 	return out
 }

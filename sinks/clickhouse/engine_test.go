@@ -40,7 +40,7 @@ func engineSeals(t *testing.T, events []windowstest.Event, partitions int, limit
 				t.Fatal(err)
 			}
 		}
-		if to, ok := p.End(int64(len(events))); ok {
+		for to, ok := p.End(int64(len(events))); ok; to, ok = p.End(int64(len(events))) {
 			if err := cut(to); err != nil {
 				t.Fatal(err)
 			}

@@ -101,7 +101,7 @@ func (s *feeder) cut(to windows.Pair) error {
 // end closes everything, if anything is open, after the record before offset end.
 func (s *feeder) end(tb testing.TB, end int64) {
 	tb.Helper()
-	if to, due := s.End(end); due {
+	for to, due := s.End(end); due; to, due = s.End(end) {
 		if err := s.cut(to); err != nil {
 			tb.Fatal(err)
 		}

@@ -1,7 +1,7 @@
 import { html, nothing } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Answer, type Answers, type Ranked, type Top } from "../client";
-import { full, ranks, total, why } from "../shared/format";
+import { full, nameOf, ranks, total, why } from "../shared/format";
 import type { Context } from "./context";
 import { dimensions, past, ranges, segments, told, types } from "./controls";
 import { bar, big, number, picture, settled, skeleton, spark, trouble } from "./parts";
@@ -93,13 +93,13 @@ function list(c: Context, rows: Ranked[] | undefined, answer: Top | undefined) {
 function row(c: Context, r: Ranked, place: number, curves: { of: Map<string, number[]>; most: number }, most: number) {
   const s = c.state;
   const key = keyOf(r);
-  const title = r.item === undefined ? r.value : r.title || r.item;
+  const title = nameOf(key, r.title);
   const to = r.item === undefined ? href(s, { value: r.value ?? "" }) : href(s, { page: "item", item: r.item, dimension: "", value: "", last: s.last });
   const reason = why(r, s.last);
   const [first, second] = s.by === "viewers" ? [r.viewers, r.views] : [r.views, r.viewers];
   return html`<li class="row ${s.dimension && !s.value ? "of-value" : ""}" data-key=${key}>
     <span class="rank">${place}</span>
-    ${s.dimension && !s.value ? nothing : picture(r, title ?? "")}
+    ${s.dimension && !s.value ? nothing : picture(r, title)}
     <span class="text"><a class="title" href=${to} title=${title}><bdi>${title}</bdi></a>${ranking.fresh(key) ? html` <span class="fresh">new</span>` : nothing}
       ${reason ? html`<span class="why" title="Score ${full(r.score ?? 0)}: how much the count stands out from what the hour before, and the same hour of last week, let one expect. 5 and more is listed."><span class="up" aria-hidden="true">▲</span> ${reason}</span>` : nothing}</span>
     ${s.dimension && !s.value ? bar((first?.value ?? 0) / most) : spark(curves.of.get(key), curves.most)}

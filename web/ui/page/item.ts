@@ -1,6 +1,6 @@
 import { html, nothing } from "lit-html";
 import type { Answer, Bucket, Count } from "../client";
-import { total } from "../shared/format";
+import { nameOf, total } from "../shared/format";
 import { link } from "../shared/safe";
 import "./chart";
 import type { Context } from "./context";
@@ -22,11 +22,12 @@ export function item(c: Context) {
   const sum = c.live.use<Answer>(ask("viewers", { ...subject, ...ranged(s) }));
   const series = c.slow.use<Answer>(ask("viewers", { ...subject, ...ranged(s), step: stepOf(s), tz: c.times.zone }));
   const a = sum.answer ?? now.answer;
+  const name = nameOf(s.item, a?.title);
   const href = link(a?.url);
   return html`
     <header class="subject">
-      ${picture(a ?? {}, a?.title || s.item)}
-      <div class="text"><h1 title=${a?.title || s.item}><bdi>${a?.title || s.item}</bdi></h1>
+      ${picture(a ?? {}, name)}
+      <div class="text"><h1 title=${name}><bdi>${name}</bdi></h1>
         <p class="note"><bdi>${s.item}</bdi>${href ? html` · <a href=${href} rel="noopener noreferrer">${new URL(href).host}</a>` : nothing}</p></div>
     </header>
     <section class="controls" aria-label="What is shown">${ranges(c)}<div class="picks">${types(c)}</div>${past(c)}</section>

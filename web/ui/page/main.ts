@@ -53,7 +53,8 @@ function draw(): void {
   const moved = shown === location.href ? slide(document) : () => {};
   shown = location.href;
   const view = { home, item, status }[state.page];
-  document.title = { home: "Tidemark", item: `${state.item} · Tidemark`, status: "Status · Tidemark" }[state.page];
+  const title = { home: "Tidemark", item: `${state.item} · Tidemark`, status: "Status · Tidemark" }[state.page];
+  if (document.title !== title) document.title = title; // setting it makes a node, each time
   const problem = asked.line.problem ?? asked.problem;
   render(
     html`<header class="top">

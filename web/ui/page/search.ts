@@ -1,5 +1,6 @@
 import { html, nothing, render } from "lit-html";
 import type { Described } from "../client";
+import { nameOf } from "../shared/format";
 
 interface Found extends Described {
   item: string;
@@ -81,7 +82,7 @@ export class Search extends HTMLElement {
           ${this.found?.length === 0 ? html`<div class="none" role="option" aria-selected="false" aria-disabled="true">No item begins like this</div>` : nothing}
           ${this.found?.map(
             (f, i) => html`<div id="found-${i}" role="option" aria-selected=${i === this.chosen} @mousedown=${(e: Event) => e.preventDefault()} @click=${() => this.open(f.item)}>
-              <bdi>${f.title || f.item}</bdi>${f.title ? html`<bdi class="id">${f.item}</bdi>` : nothing}
+              <bdi>${nameOf(f.item, f.title)}</bdi>${f.title ? html`<bdi class="id">${f.item}</bdi>` : nothing}
             </div>`,
           )}
         </div>`,

@@ -54,6 +54,12 @@ export function range(last: string): string {
   return `${m[1]} ${unit}`;
 }
 
+/** nameOf returns what an item is called. One of blanks alone is quoted: it has to be seen. */
+export function nameOf(item: string, title?: string): string {
+  if (title?.trim()) return title;
+  return item.trim() ? item : JSON.stringify(item);
+}
+
 /** why says in words why an item rises: "312 in 5 min, 21 expected". */
 export function why(item: Ranked, last: string): string | undefined {
   if (item.expected === undefined) return undefined;

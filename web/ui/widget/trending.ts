@@ -1,6 +1,6 @@
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Ranked, type Top, type Update } from "../client";
-import { explain, full, range, ranks, short, why } from "../shared/format";
+import { explain, full, nameOf, range, ranks, short, why } from "../shared/format";
 import { slide } from "../shared/motion";
 import { link } from "../shared/safe";
 import { common, html, nothing, Watching } from "./base";
@@ -71,7 +71,7 @@ export class Trending extends Watching<Top> {
   }
 
   private row(item: Ranked, rank: number, pictures: boolean, by: string, last: string) {
-    const title = item.title || keyOf(item);
+    const title = nameOf(keyOf(item), item.title);
     const href = link(item.url, document.baseURI);
     const image = link(item.image, document.baseURI);
     const n = by === "viewers" ? item.viewers : item.views;

@@ -49,7 +49,7 @@ bin/services:
 ONE_GOROUTINE := ^Test(SealsAndCrashesBetweenTheSteps|FullDisk|WhatIsSealedIsReadBack|LevelsSayWhatTheSealsSay|DamageIsNeverAWrongNumber|OverflowIsRolledUp|PowerCut|BatchSizesSealTheSameBytes|OrderAndGroupingChangeNothing|OverTheBudgetTheTruthIsInsideTheBounds|AThousandSlotsFindTheTopOfABusyHour|ShuffledLogsSealTheSame|RealSets|RealJSONIsReadAlike|WholeFiles|LongRecords)$$
 
 .PHONY: test
-test: lint arch fuzz bin/services ## everything that must hold: linters, rules of the repository, fuzzing, all tests
+test: lint arch fuzz ui-test bin/services ## everything that must hold: linters, rules of the repository, fuzzing, all tests
 	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/... ./windows/... ./sinks/clickhouse/...
 	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m -skip '$(ONE_GOROUTINE)' ./sketches/... ./windows/... ./sinks ./sinks/sinkstest ./web/...
 

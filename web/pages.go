@@ -98,7 +98,7 @@ func (f *asset) send(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Etag", f.tag)
 	h.Set("Cache-Control", "no-cache") // asked for each time: a new version is there at once
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Content-Security-Policy", pagePolicy)
 	if f.everywhere {

@@ -63,7 +63,7 @@ function draw(): void {
         <nav aria-label="Pages"><a href="/" aria-current=${state.page === "home" ? "page" : nothing}>Trending</a><a href="/status" aria-current=${state.page === "status" ? "page" : nothing}>Status</a></nav>
         ${line(asked.line)}
       </header>
-      <main class=${asked.line.state === "down" || asked.line.state === "failed" ? "stale" : ""}>${problem?.status === 401 || problem?.status === 403 ? keyForm(problem.detail) : view(c)}</main>`,
+      <main class=${asked.line.state === "down" || asked.line.state === "failed" ? "stale" : ""}>${problem?.status === 401 ? keyForm(problem.detail) : view(c)}</main>`,
     document.body,
   );
   moved();

@@ -11,7 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"tidemark/queries"
+	"tidemark/web/keys"
 )
 
 // Questions answers questions: a queries.Engine.
@@ -34,9 +37,14 @@ type Config struct {
 	Backup func(ctx context.Context, w io.Writer) error
 	// Live bounds what is watched.
 	Live LiveLimits
-	// Origin says whether a page of the request's Origin may open a socket; nil: one of
-	// this host alone, or whoever is no page.
-	Origin func(*http.Request) bool
+	// Keys are those of who may do what. It may be nil: then everybody may do all.
+	Keys *keys.Ring
+	// Origins are those of the web pages of others that may ask and send.
+	Origins Origins
+	// Proxies are those that are believed whom a request came from.
+	Proxies Proxies
+	// Limits are those of each client.
+	Limits Limits
 	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
 	Metrics  http.Handler
 	Requests *Metrics
@@ -59,52 +67,58 @@ type Handler struct {
 
 // New returns a handler.
 func New(cfg Config) *Handler {
-	a := &api{Config: cfg, answers: newAnswers(cfg.Questions, perCPU*runtime.GOMAXPROCS(0), cfg.Logger)}
+	a := &api{
+		Config: cfg, answers: newAnswers(cfg.Questions, perCPU*runtime.GOMAXPROCS(0), cfg.Logger),
+		limits: newClients(cfg.Limits), refusals: refusals{metrics: cfg.Requests, logger: cfg.Logger, logged: rate.Sometimes{Interval: time.Second}},
+		sameOrigin: http.NewCrossOriginProtection(),
+	}
 	a.live = newHub(a)
 	mux := http.NewServeMux()
 	for _, path := range queries.Paths {
-		a.serve(mux, "/v1/"+path, func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) })
+		a.serve(mux, "/v1/"+path, reading, keys.Read, func(w http.ResponseWriter, r *http.Request) error { return a.question(w, r, path) })
 	}
-	a.paths = append(a.paths, "/v1/live")
-	mux.Handle("/v1/live", a.handle("/v1/live", []string{http.MethodGet}, a.live.socket))
-	a.serve(mux, "/healthz", func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) })
-	a.serve(mux, "/readyz", a.ready)
-	a.serve(mux, "/openapi.json", sendDocument)
+	a.serve(mux, livePath, getting, keys.Read, a.live.socket)
+	a.serve(mux, "/healthz", reading, anybody, func(w http.ResponseWriter, _ *http.Request) error { return sendJSON(w, state{"alive"}) })
+	a.serve(mux, "/readyz", reading, anybody, a.ready)
+	a.serve(mux, "/openapi.json", reading, anybody, sendDocument)
 	if cfg.Metrics != nil {
-		a.serve(mux, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
+		a.serve(mux, "/metrics", reading, keys.Read, func(w http.ResponseWriter, r *http.Request) error {
 			cfg.Metrics.ServeHTTP(w, r)
 			return nil
 		})
 	}
 	if cfg.Backup != nil {
-		a.paths = append(a.paths, "/v1/backup")
-		mux.Handle("/v1/backup", a.handle("/v1/backup", []string{http.MethodGet}, a.backup))
+		a.serve(mux, "/v1/backup", getting, keys.Admin, a.backup)
 	}
 	if cfg.Events != nil {
-		a.sameOrigin = http.NewCrossOriginProtection()
-		a.serve(mux, "/readyz/ingest", a.ingestReady)
-		a.paths = append(a.paths, "/v1/events")
-		mux.Handle("/v1/events", a.handle("/v1/events", []string{http.MethodPost}, a.events))
+		a.serve(mux, "/readyz/ingest", reading, anybody, a.ingestReady)
+		a.serve(mux, "/v1/events", []string{http.MethodPost}, keys.Ingest, a.events)
 	}
 	a.pages(mux)
-	mux.Handle("/", a.handle("", reading, a.nowhere))
+	mux.Handle("/", a.handle("", reading, anybody, a.nowhere))
 	return &Handler{mux, a.live}
 }
 
-// serve handles a path.
-func (a *api) serve(mux *http.ServeMux, path string, h func(http.ResponseWriter, *http.Request) error) {
+// serve handles a path, for those who have the scope that it needs.
+func (a *api) serve(mux *http.ServeMux, path string, methods []string, needs keys.Scope, h func(http.ResponseWriter, *http.Request) error) {
 	a.paths = append(a.paths, path)
-	mux.Handle(path, a.handle(path, reading, h))
+	mux.Handle(path, a.handle(path, methods, needs, h))
 }
 
-// reading is the methods of what changes nothing.
-var reading = []string{http.MethodGet, http.MethodHead}
+// Methods of what changes nothing.
+var (
+	reading = []string{http.MethodGet, http.MethodHead}
+	getting = []string{http.MethodGet}
+)
 
 type api struct {
 	Config
 	answers *answers
 	live    *hub
 	paths   []string // that there are
+
+	limits   *clients
+	refusals refusals
 
 	// sameOrigin keeps web pages of others from sending events in the name of whoever
 	// looks at them.

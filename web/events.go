@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidemark/web/keys"
 )
 
 // Acceptor takes events in.
@@ -72,11 +74,18 @@ const bodyTimeout = 70 * time.Second
 
 // events takes a POST /v1/events.
 func (a *api) events(w http.ResponseWriter, r *http.Request) error {
-	if err := a.sameOrigin.Check(r); err != nil {
-		return &problem{Status: http.StatusForbidden, Detail: "a page of another origin sent this, and none is allowed to"}
+	if err := a.sender(r); err != nil {
+		return err
 	}
 	history, err := eventParameters(r)
 	if err != nil {
+		return err
+	}
+	who := visitorOf(r)
+	if history && !who.may(keys.Admin) {
+		return forbidden("scope", "history: events of any age need a key that may admin")
+	}
+	if err := a.limits.beforeEvents(who); err != nil {
 		return err
 	}
 	form, err := formOf(r.Header)
@@ -95,6 +104,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	a.limits.events(who, receipt.Accepted+receipt.Rejected)
 	status := http.StatusOK
 	if receipt.Accepted == 0 {
 		status = http.StatusUnprocessableEntity

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidemark/queries"
+	"tidemark/web/keys"
 )
 
 // problem is a refusal, as RFC 9457 has it, and the error that it is sent for.
@@ -26,6 +27,8 @@ type problem struct {
 
 	cause      error         // for the log
 	retryAfter time.Duration // not 0: when it is worth coming again
+	refused    string        // for the metrics: why who sent it may not; "" if it is not that
+	challenge  string        // of a 401: WWW-Authenticate
 }
 
 func (p *problem) Error() string { return p.Detail }
@@ -63,8 +66,9 @@ func problemOf(err error, gone bool) *problem {
 	return p
 }
 
-// handle makes the handler of a path from a function that returns an error (H1).
-func (a *api) handle(path string, methods []string, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+// handle makes the handler of a path, for those who have the scope that it needs,
+// from a function that returns an error (H1).
+func (a *api) handle(path string, methods []string, needs keys.Scope, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		w := &response{ResponseWriter: to, status: http.StatusOK}
 		defer a.Requests.measure(path, w, time.Now())
@@ -78,12 +82,23 @@ func (a *api) handle(path string, methods []string, serve func(http.ResponseWrit
 				a.refuse(w, r, errPanic)
 			}
 		}()
+		a.Origins.share(w, r)
+		if isPreflight(r) {
+			if err := a.Origins.preflight(w, r, methods); err != nil {
+				a.refuse(w, r, err)
+			}
+			return
+		}
 		if !slices.Contains(methods, r.Method) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
 			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not allowed here; " + methods[0] + " is"})
 			return
 		}
-		if err := serve(w, r); err != nil {
+		r, err := a.admit(r, needs)
+		if err == nil {
+			err = serve(w, r)
+		}
+		if err != nil {
 			a.refuse(w, r, err)
 		}
 	})
@@ -94,6 +109,12 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err, r.Context().Err() != nil)
 	if p.cause != nil {
 		a.Logger.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "query", r.URL.RawQuery, "status", p.Status, "err", p.cause)
+	}
+	if p.refused != "" {
+		a.refusals.count(r, p)
+	}
+	if p.challenge != "" {
+		w.Header().Set("WWW-Authenticate", p.challenge)
 	}
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(p.retryAfter.Seconds())))

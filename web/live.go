@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"sync"
 	"time"
@@ -34,8 +34,8 @@ type hub struct {
 
 	mu       sync.Mutex
 	topics   map[string]*topic // by the question's key
-	clients  map[client]string // with their addresses
-	from     map[string]int    // clients by address
+	clients  map[client]*visitor
+	from     map[netip.Addr]int // clients by address
 	draining bool
 	stop     context.CancelFunc // not nil while the clock runs
 }
@@ -46,12 +46,14 @@ type client interface {
 	ping(p *pingMessage)
 	// leave asks it to go, and to come back after some time.
 	leave(retry time.Duration)
+	// expel ends it, since its key does not hold any more.
+	expel()
 	// cut ends it.
 	cut()
 }
 
 func newHub(a *api) *hub {
-	return &hub{api: a, topics: make(map[string]*topic), clients: make(map[client]string), from: make(map[string]int)}
+	return &hub{api: a, topics: make(map[string]*topic), clients: make(map[client]*visitor), from: make(map[netip.Addr]int)}
 }
 
 // admit enters a client, or says why not.
@@ -60,21 +62,21 @@ func (h *hub) admit(c client, r *http.Request) error {
 		// Else it would be told what was true before the end of the journal.
 		return notReady(err)
 	}
-	address := addressOf(r)
+	v := visitorOf(r)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.draining:
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the server is ending", retryAfter: time.Second}
-	case h.from[address] >= h.Live.Clients:
+	case h.from[v.address] >= h.Live.Clients:
 		return &problem{
 			Status:     http.StatusTooManyRequests,
 			Detail:     fmt.Sprintf("%d connections of this address are watching, and more are not allowed; a websocket can watch several questions", h.Live.Clients),
 			retryAfter: 10 * time.Second,
 		}
 	}
-	h.clients[c] = address
-	h.from[address]++
+	h.clients[c] = v
+	h.from[v.address]++
 	if h.stop == nil {
 		var ctx context.Context
 		ctx, h.stop = context.WithCancel(context.Background())
@@ -89,27 +91,19 @@ func (h *hub) admit(c client, r *http.Request) error {
 func (h *hub) dismiss(c client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	address, there := h.clients[c]
+	v, there := h.clients[c]
 	if !there {
 		return
 	}
 	delete(h.clients, c)
-	if h.from[address]--; h.from[address] == 0 {
-		delete(h.from, address)
+	if h.from[v.address]--; h.from[v.address] == 0 {
+		delete(h.from, v.address)
 	}
 	if len(h.clients) == 0 {
 		h.stop()
 		h.stop = nil
 	}
 	h.Requests.clients(len(h.clients))
-}
-
-func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // compute has all questions answered, each tick.
@@ -156,11 +150,16 @@ func (h *hub) sayPing(ctx context.Context) {
 	defer clock.Stop()
 	var waiting []client // for their turn in this round
 	share := 0
+	reads := int64(0) // of the keys, when clients were held against them
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-clock.C:
+		}
+		if h.Keys != nil && h.Keys.Reads() != reads {
+			reads = h.Keys.Reads()
+			h.expelStrangers()
 		}
 		if n%pingInterval == 0 {
 			waiting = h.everybody()
@@ -174,6 +173,18 @@ func (h *hub) sayPing(ctx context.Context) {
 		waiting = waiting[len(some):]
 		for _, c := range some {
 			c.ping(p)
+		}
+	}
+}
+
+// expelStrangers ends the clients whose key does not hold any more, or who have none
+// where one is needed now.
+func (h *hub) expelStrangers() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c, v := range h.clients {
+		if !h.holds(v) {
+			c.expel()
 		}
 	}
 }

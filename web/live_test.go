@@ -62,15 +62,20 @@ type live struct {
 
 func serveLive(t *testing.T, q web.Questions, limits web.LiveLimits) *live {
 	t.Helper()
+	return serveLiveAs(t, web.Config{Questions: q, Live: limits})
+}
+
+// serveLiveAs serves what is left out of cfg too.
+func serveLiveAs(t *testing.T, cfg web.Config) *live {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	reg := prometheus.NewRegistry()
 	logger := slog.New(slog.DiscardHandler)
-	h := web.New(web.Config{
-		Questions: q, Ready: func(context.Context) error { return nil }, Live: limits, Requests: web.NewMetrics(reg), Logger: logger,
-	})
+	cfg.Ready, cfg.Requests, cfg.Logger = func(context.Context) error { return nil }, web.NewMetrics(reg), logger
+	h := web.New(cfg)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- web.Serve(ctx, l, h, logger) }()

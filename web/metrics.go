@@ -1,11 +1,13 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 )
 
 // Metrics are those of the requests. A nil *Metrics measures nothing.
@@ -13,6 +15,7 @@ type Metrics struct {
 	seconds            *prometheus.HistogramVec
 	live, liveTopics   prometheus.Gauge
 	liveTold, liveLost prometheus.Counter
+	refused            *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics of the requests.
@@ -34,7 +37,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Help:    "Time that requests took, by path (empty: no such path) and status. A 503 means too many questions at once, or one that takes too long; a 500 has its reason in the log.",
 		Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 	}, []string{"path", "status"})
-	reg.MustRegister(m.seconds, m.live, m.liveTopics, m.liveTold, m.liveLost)
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidemark_http_refused_total",
+		Help: "Requests that their sender may not make, by reason. key: none, or one that is wrong or revoked; scope, binding: a key that may do other things; origin: a page that --allow-origins does not name; limit_requests, limit_events: more than --limit-requests or --limit-events let one client. The log has samples.",
+	}, []string{"reason"})
+	reg.MustRegister(m.seconds, m.refused, m.live, m.liveTopics, m.liveTold, m.liveLost)
 	return m
 }
 
@@ -87,3 +94,23 @@ func (r *response) WriteHeader(status int) {
 
 // Unwrap is for http.ResponseController.
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// refusals takes note of requests that their senders may not make.
+type refusals struct {
+	metrics *Metrics
+	logger  *slog.Logger
+	logged  rate.Sometimes // one a second: who is refused may come a thousand times
+}
+
+func (f *refusals) count(r *http.Request, p *problem) {
+	if f.metrics != nil {
+		f.metrics.refused.WithLabelValues(p.refused).Inc()
+	}
+	f.logged.Do(func() {
+		args := []any{"reason", p.refused, "method", r.Method, "path", r.URL.Path, "detail", p.Detail}
+		if v := visitorOf(r); v != nil {
+			args = append(args, "client", v.address.String(), "key", v.keyID())
+		}
+		f.logger.InfoContext(r.Context(), "request refused", args...)
+	})
+}

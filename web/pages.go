@@ -85,11 +85,11 @@ func (a *api) pages(mux *http.ServeMux) {
 	files := assets()
 	for name, f := range files {
 		if name != "index.html" {
-			mux.Handle("/"+name, a.handle("page", reading, f.send))
+			mux.Handle("/"+name, a.handle("page", reading, anybody, f.send))
 		}
 	}
 	for _, path := range pagePaths {
-		mux.Handle(path, a.handle("page", reading, files["index.html"].send))
+		mux.Handle(path, a.handle("page", reading, anybody, files["index.html"].send))
 	}
 }
 

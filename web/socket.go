@@ -42,6 +42,7 @@ const (
 const (
 	closeTooSlow = 4001
 	closeWrong   = 4500
+	closeKey     = 4501
 	closeLimit   = 4502
 )
 
@@ -52,6 +53,7 @@ const maxWatchName = 64
 // there only while there is something to write.
 type socket struct {
 	hub     *hub
+	visitor *visitor
 	conn    *websocket.Conn
 	ctx     context.Context // ends with the connection
 	cancel  context.CancelFunc
@@ -88,7 +90,7 @@ func (h *hub) upgrader(refused *error) *websocket.Upgrader {
 		WriteBufferSize:  writeBuffer,
 		WriteBufferPool:  &writeBuffers,
 		Subprotocols:     []string{protocol},
-		CheckOrigin:      h.Origin,
+		CheckOrigin:      h.mayOpen,
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			*refused = &problem{Status: status, Detail: reason.Error()}
 		},
@@ -96,6 +98,9 @@ func (h *hub) upgrader(refused *error) *websocket.Upgrader {
 }
 
 var writeBuffers sync.Pool
+
+// livePath is that of the socket.
+const livePath = "/v1/live"
 
 // socket serves GET /v1/live.
 func (h *hub) socket(w http.ResponseWriter, r *http.Request) error {
@@ -106,7 +111,7 @@ func (h *hub) socket(w http.ResponseWriter, r *http.Request) error {
 	if offered := websocket.Subprotocols(r); len(offered) > 0 && !slices.Contains(offered, protocol) {
 		return &problem{Status: http.StatusBadRequest, Detail: "Sec-WebSocket-Protocol: there is " + protocol}
 	}
-	s := &socket{hub: h, watches: make(map[string]*socketWatch)}
+	s := &socket{hub: h, visitor: visitorOf(r), watches: make(map[string]*socketWatch)}
 	if err := h.admit(s, r); err != nil {
 		return err
 	}
@@ -225,6 +230,9 @@ func (s *socket) watch(c command) error {
 	s.watches[w.name] = w
 	offer := func(m *message) { s.offer(w, m) }
 	q, err := questionOf(c.URL)
+	if err == nil {
+		err = s.visitor.mayAsk(q)
+	}
 	if err != nil {
 		offer(s.hub.problemMessage(s.ctx, c.URL, err))
 		return nil
@@ -275,6 +283,13 @@ func (s *socket) leave(retry time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bye = &farewell{websocket.CloseGoingAway, retryHint(retry)}
+	s.write()
+}
+
+func (s *socket) expel() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bye = &farewell{closeKey, "the key does not hold any more"}
 	s.write()
 }
 

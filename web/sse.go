@@ -46,6 +46,9 @@ func (s *listener) rouse() {
 	}
 }
 
+// expel ends the stream: when it comes again it is told why.
+func (s *listener) expel() { s.leave(leastRetry) }
+
 // cut has nothing to do: the server closes the connections of its requests.
 func (s *listener) cut() {}
 

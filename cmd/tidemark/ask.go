@@ -73,7 +73,7 @@ func newAsk(env environment, path, short string, parameters []parameter) *cobra.
 			return nil
 		})
 	}
-	addSettings(cmd, "data", "hash-key-file", "server")
+	addSettings(cmd, "data", "hash-key-file", "server", "key")
 	asJSON := cmd.Flags().Bool("json", !isTerminal(env.stdout), "as JSON, which is the default where the output is no terminal")
 	watch := new(bool)
 	if path == "top" {
@@ -190,6 +190,7 @@ func askServer(ctx context.Context, c *Config, _ *slog.Logger, path string, valu
 	if err != nil {
 		return nil, err
 	}
+	authorize(req, c)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err
@@ -214,6 +215,13 @@ func refusalOf(server string, resp *http.Response, body []byte) error {
 		}
 	}
 	return fmt.Errorf("%s: %w", server, p)
+}
+
+// authorize gives a request to a server the key that the server asks for, if there is one.
+func authorize(req *http.Request, c *Config) {
+	if c.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Key)
+	}
 }
 
 // problem is the document that a server sends in the place of an answer (RFC 9457).

@@ -35,7 +35,7 @@ can tell whether a person is among the viewers, so keep it as you keep the folde
 that --hash-key-file names is not in it: keep a copy of that file.`,
 		Args: withArgs(1, 1, "the folder DIR to make"),
 	}
-	addSettings(cmd, "data", "hash-key-file", "server")
+	addSettings(cmd, "data", "hash-key-file", "server", "key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
@@ -157,6 +157,7 @@ func fetchBackup(ctx context.Context, c *Config, _ *slog.Logger) (io.ReadCloser,
 	if err != nil {
 		return nil, err
 	}
+	authorize(req, c)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, err

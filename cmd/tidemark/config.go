@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"net"
+	"net/netip"
 	"time"
 
 	"tidemark/cmd/traffic"
@@ -16,6 +17,13 @@ type Config struct {
 	Server      string // URL that questions go to; "": to Data
 	Listen      string // host:port
 	Open        bool   // serve on other addresses than loopback, to everybody
+	KeysFile    string // of the API keys; "": keys.json in Data
+	Key         string // that questions to Server are asked with
+
+	Origins       []string // of pages that may ask and send
+	Proxies       []netip.Prefix
+	LimitRequests int // of a client, a second; 0: none
+	LimitEvents   int // of a client, a second; 0: none
 
 	LiveQuestions    int // that one socket may watch
 	LiveClients      int // of one address that may watch
@@ -99,6 +107,7 @@ const (
 	oneValue settingKind = iota
 	list                 // separated by commas, or given several times
 	yesNo                // needs no value
+	secret               // is not shown
 )
 
 // settings returns the table, which parses into c.
@@ -108,7 +117,13 @@ func settings(c *Config) []setting {
 		{"hash-key-file", "", "file of the secret that users and items are hashed with; made on first use (default hash.key in --data)", anyText(&c.HashKeyFile), oneValue},
 		{"server", "", "URL of a running server, to ask it instead of a folder or to send to it", httpURL(&c.Server), oneValue},
 		{"listen", "127.0.0.1:8080", "address to serve on", hostPort(&c.Listen), oneValue},
-		{"open", "false", "serve to everybody who can reach an address that is not loopback", boolean(&c.Open), yesNo},
+		{"open", "false", "serve on an address that is not loopback without keys: to everybody who can reach it", boolean(&c.Open), yesNo},
+		{"keys", "", "file of the API keys, made by tidemark keys (default keys.json in --data)", anyText(&c.KeysFile), oneValue},
+		{"key", "", "API key to send to --server", anyText(&c.Key), secret},
+		{"allow-origins", "", "origins of web pages that may ask and send, such as https://example.org; * is all", origins(&c.Origins), list},
+		{"trusted-proxies", "", "addresses or networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8", networks(&c.Proxies), list},
+		{"limit-requests", "200", "requests a second that one client may make, on average; 0 is no limit", integer(&c.LimitRequests, 0, 1<<30), oneValue},
+		{"limit-events", "100000", "events a second that one client may send, on average; 0 is no limit", integer(&c.LimitEvents, 0, 1<<30), oneValue},
 		{"live-questions", "50", "how many questions one websocket may watch", integer(&c.LiveQuestions, 1, 10_000), oneValue},
 		{"live-clients", "1000", "how many connections of one address may watch; a proxy is one address", integer(&c.LiveClients, 1, 1_000_000), oneValue},
 		{"live-message-bytes", "16KiB", "how long a message to the websocket may be; it holds a question's URL", byteSize(&c.LiveMessageBytes, 256), oneValue},

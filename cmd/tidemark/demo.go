@@ -32,13 +32,11 @@ the last hour of it at once, and show what trends. The data are in a temporary f
 is removed at the end, unless --data names one.`,
 		Args: withArgs(0, 0, "demo takes no arguments"),
 	}
+	addSettings(cmd, "key")
 	addSettings(cmd, append(append([]string{}, serveSettings...), loadSettings...)...)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		c, err := loadConfig(cmd, env.environ)
 		if err != nil {
-			return err
-		}
-		if err := onlyLoopback(cmd, &c); err != nil {
 			return err
 		}
 		if !c.Given("data") {
@@ -46,6 +44,9 @@ is removed at the end, unless --data names one.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, os.RemoveAll(c.Data)) }()
+		}
+		if err := onlyLoopback(cmd, &c); err != nil {
+			return err
 		}
 		if !c.Given("dimensions") {
 			c.Dimensions = traffic.Dimensions()
@@ -89,7 +90,7 @@ func feedAndShow(ctx context.Context, env environment, c *Config) error {
 	if err != nil {
 		return err
 	}
-	sender := traffic.NewSender(traffic.SenderConfig{URL: c.Server + "/v1/events", Connections: c.Load.Connections, Batch: c.Load.Batch})
+	sender := traffic.NewSender(traffic.SenderConfig{URL: c.Server + "/v1/events", Key: c.Key, Connections: c.Load.Connections, Batch: c.Load.Batch})
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	sent := make(chan error, 1)

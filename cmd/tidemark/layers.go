@@ -63,7 +63,7 @@ func (f *settingFlag) Set(text string) error {
 
 // Type names the kind in the help.
 func (f *settingFlag) Type() string {
-	return [...]string{oneValue: "value", list: "list", yesNo: "bool"}[f.kind]
+	return [...]string{oneValue: "value", list: "list", yesNo: "bool", secret: "value"}[f.kind]
 }
 
 // layer is one place where settings come from.
@@ -85,7 +85,7 @@ func loadConfig(cmd *cobra.Command, environ []string) (Config, error) {
 				continue
 			}
 			text, origin := textOf(l.values.Get(s.name)), l.origin(s.name)
-			c.texts[s.name] = sourced{text: text, origin: origin, given: i < len(layers)-1}
+			c.texts[s.name] = sourced{text: shown(s, text), origin: origin, given: i < len(layers)-1}
 			if err := s.parse(text); err != nil {
 				faults = append(faults, fmt.Errorf("%s: %w (%s)", s.name, err, origin))
 			}
@@ -96,6 +96,14 @@ func loadConfig(cmd *cobra.Command, environ []string) (Config, error) {
 		return Config{}, wrongUsage(cmd, errors.Join(faults...))
 	}
 	return c, nil
+}
+
+// shown returns a value as it may be seen.
+func shown(s setting, text string) string {
+	if s.kind == secret && text != "" {
+		return "(secret)"
+	}
+	return text
 }
 
 // readLayers returns the layers, the strongest first and the defaults last.

@@ -46,7 +46,7 @@ and --speed times faster than they did.
 To break the numbers down, start the server with --dimensions ` + strings.Join(traffic.Dimensions(), ","),
 		Args: withArgs(0, 0, "load takes no arguments"),
 	}
-	addSettings(cmd, "server")
+	addSettings(cmd, "server", "key")
 	addSettings(cmd, loadSettings...)
 	addSettings(cmd, fileSettings...)
 	asJSON := cmd.Flags().Bool("json", false, "print what became of the events as JSON")
@@ -158,7 +158,7 @@ func sendFile(ctx context.Context, env environment, c *Config) (traffic.Report, 
 // expected is -1 where it is not known how many there are.
 func sendAll(ctx context.Context, c *Config, source traffic.Source, expected int64, w io.Writer) (traffic.Report, error) {
 	sender := traffic.NewSender(traffic.SenderConfig{
-		URL: c.Server + "/v1/events", Connections: c.Load.Connections, Batch: c.Load.Batch,
+		URL: c.Server + "/v1/events", Key: c.Key, Connections: c.Load.Connections, Batch: c.Load.Batch,
 	})
 	shown := make(chan struct{})
 	stop := make(chan struct{})

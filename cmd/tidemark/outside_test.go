@@ -253,7 +253,7 @@ type server struct {
 	log *bytes.Buffer
 }
 
-var addressPattern = regexp.MustCompile(`127\.0\.0\.1:[1-9]\d*`)
+var addressPattern = regexp.MustCompile(`(127\.0\.0\.1|\[::\]):[1-9]\d*`)
 
 // serve starts the server on the folder. It is ended with the test, and must then
 // end well.

@@ -73,6 +73,7 @@ func newRoot(env environment) *cobra.Command {
 	root.AddCommand(newAsks(env)...)
 	root.AddCommand(
 		newBackup(env),
+		newKeys(env),
 		newConfig(env),
 		newVersion(env),
 	)

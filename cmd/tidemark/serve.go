@@ -20,7 +20,7 @@ import (
 
 // serveSettings are those of a server.
 var serveSettings = []string{
-	"data", "hash-key-file", "listen", "open", "live-questions", "live-clients", "live-message-bytes", "view-types", "dimensions", "partitions", "rules", "lateness",
+	"data", "hash-key-file", "listen", "open", "keys", "allow-origins", "trusted-proxies", "limit-requests", "limit-events", "live-questions", "live-clients", "live-message-bytes", "view-types", "dimensions", "partitions", "rules", "lateness",
 	"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
 	"retention.minute", "retention.quarter", "retention.hour", "retention.day",
 }
@@ -54,10 +54,15 @@ func newServe(env environment) *cobra.Command {
 	return cmd
 }
 
-// onlyLoopback refuses an address that others could reach, unless that is meant.
+// onlyLoopback refuses an address that others could reach, unless they need a key or
+// it is meant.
 func onlyLoopback(cmd *cobra.Command, c *Config) error {
-	if !c.Open && !loopback(c.Listen) {
-		return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so others could ask: listen on 127.0.0.1, or say --open if that is meant", c.Listen))
+	ring, err := openKeys(c)
+	if err != nil {
+		return err
+	}
+	if !ring.Made() && !c.Open && !loopback(c.Listen) {
+		return wrongUsage(cmd, fmt.Errorf("listen: %s is no loopback address, so that others could ask and send: make a key with `tidemark keys add`, or listen on 127.0.0.1, or say --open if everybody may", c.Listen))
 	}
 	return nil
 }
@@ -89,6 +94,11 @@ func newMetrics(logger *slog.Logger) metrics {
 // serve takes events into the data folder, and answers from it, until ctx ends. It
 // closes the listener.
 func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.Logger) (err error) {
+	ring, stop, err := watchKeys(ctx, c, logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stop()
 	m := newMetrics(logger)
 	l, err := openLive(ctx, c, m, logger)
 	if err != nil {
@@ -107,6 +117,10 @@ func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.L
 		Events:    l,
 		Backup:    l.Backup,
 		Live:      web.LiveLimits{Questions: c.LiveQuestions, Clients: c.LiveClients, MessageBytes: int64(c.LiveMessageBytes)},
+		Keys:      ring,
+		Origins:   c.Origins,
+		Proxies:   c.Proxies,
+		Limits:    web.Limits{Requests: c.LimitRequests, Events: c.LimitEvents},
 		Metrics:   promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
 		Requests:  m.web,
 		Logger:    logger,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -215,6 +216,47 @@ func httpURL(to *string) func(string) error {
 			return fmt.Errorf("must be a URL such as http://127.0.0.1:8080, got %q", text)
 		}
 		*to = strings.TrimSuffix(text, "/")
+		return nil
+	}
+}
+
+// origins parses a list of origins of web pages.
+func origins(to *[]string) func(string) error {
+	return func(text string) error {
+		var all []string
+		for one := range strings.SplitSeq(text, ",") {
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			u, err := url.Parse(one)
+			if one != "*" && (err != nil || u.Host == "" || u.Scheme+"://"+u.Host != one) {
+				return fmt.Errorf("must be origins such as https://example.org, or *, separated by commas, got %q", one)
+			}
+			all = append(all, one)
+		}
+		*to = all
+		return nil
+	}
+}
+
+// networks parses a list of addresses and networks.
+func networks(to *[]netip.Prefix) func(string) error {
+	return func(text string) error {
+		var all []netip.Prefix
+		for one := range strings.SplitSeq(text, ",") {
+			if one = strings.TrimSpace(one); one == "" {
+				continue
+			}
+			network, err := netip.ParsePrefix(one)
+			if a, aerr := netip.ParseAddr(one); aerr == nil {
+				network, err = a.Prefix(a.BitLen())
+			}
+			if err != nil {
+				return fmt.Errorf("must be addresses or networks such as 127.0.0.1 or 10.0.0.0/8, separated by commas, got %q", one)
+			}
+			all = append(all, network)
+		}
+		*to = all
 		return nil
 	}
 }

@@ -121,17 +121,30 @@ type TopAnswer struct {
 	Dimension string  `json:"dimension,omitempty"`
 	Value     *string `json:"value,omitempty"`
 	Extent
-	Certified bool     `json:"certified"` // nothing outside it can beat its last place
-	Hint      string   `json:"hint,omitempty"`
-	Items     []Ranked `json:"items"`
+	// Baseline is what a ranking by what rises compares with: the hour before, and the
+	// same hour of last week where it is known.
+	Baseline  []Stretch `json:"baseline,omitempty"`
+	Certified bool      `json:"certified"` // nothing outside it can beat its last place
+	Hint      string    `json:"hint,omitempty"`
+	Items     []Ranked  `json:"items"`
+}
+
+// Stretch is a half-open range of time.
+type Stretch struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
 }
 
 // Ranked is one place of a ranking. Equal numbers are in byte order of the names.
 type Ranked struct {
-	Rank    int     `json:"rank"` // from 1
-	Item    string  `json:"item,omitempty"`
-	Texts           // of Item
-	Value   *string `json:"value,omitempty"` // instead of Item, in a ranking of values
-	Views   Number  `json:"views"`
-	Viewers Number  `json:"viewers,omitzero"` // without a method where they were not wanted
+	Rank  int     `json:"rank"` // from 1
+	Item  string  `json:"item,omitempty"`
+	Texts         // of Item
+	Value *string `json:"value,omitempty"` // instead of Item, in a ranking of values
+	// Score is how surprising Views are, in standard deviations, in a ranking by what
+	// rises; Expected is what was to be expected in their place.
+	Score    *float64     `json:"score,omitempty"`
+	Expected *Expectation `json:"expected,omitempty"`
+	Views    Number       `json:"views"`
+	Viewers  Number       `json:"viewers,omitzero"` // without a method where they were not wanted
 }

@@ -77,16 +77,19 @@ func (p *parameters) question() (Question, error) {
 func (p *parameters) top() (TopQuestion, error) {
 	p.known("by", "limit", "viewers", "type", "dimension", "value", "from", "to", "last", "at", "tz")
 	q := TopQuestion{
-		By:    choice(p, "by", []By{ByViews, ByViewers}, ByViews),
+		By:    choice(p, "by", []By{ByViews, ByViewers, ByRising}, ByViews),
 		Limit: p.number("limit", 1, MaxRanks, 10),
 		Types: p.names("type", maxTypeBytes, MaxTypes),
 		Zone:  p.zone(),
 	}
-	if q.NoViewers = !p.boolean("viewers", true); q.NoViewers && q.By == ByViewers {
-		p.fail("viewers", "has to be true in a ranking by viewers")
+	if q.NoViewers = !p.boolean("viewers", true); q.NoViewers && q.By != ByViews {
+		p.fail("viewers", "has to be true in a ranking by %s", q.By)
 	}
 	q.Dimension, q.Value, q.HasValue = p.dimension()
 	q.When = p.when(q.Zone)
+	if q.By == ByRising && (q.When.Last < minRising || q.When.Last > maxRising) {
+		p.fail("last", "by=rising compares the last minutes or hours with those before: give last, from 1m to 6h")
+	}
 	return q, p.err
 }
 

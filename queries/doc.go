@@ -25,4 +25,5 @@
 //	    silently.
 //	Q6. No question makes an answer without bounds: items, buckets, values and
 //	    ranks are limited, and the limit is named when it is met.
+//	Q7. What is remembered from one question to the next never changes an answer.
 package queries

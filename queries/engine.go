@@ -29,7 +29,10 @@ type Config struct {
 }
 
 // Engine answers questions. It is safe for concurrent use.
-type Engine struct{ cfg Config }
+type Engine struct {
+	cfg  Config
+	sums sumCache
+}
 
 // New returns an engine.
 func New(cfg Config) *Engine { return &Engine{cfg: cfg} }

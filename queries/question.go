@@ -64,6 +64,7 @@ type By string
 const (
 	ByViews   By = "views"   // events that count
 	ByViewers By = "viewers" // different users
+	ByRising  By = "rising"  // how much more than was to be expected
 )
 
 // Limits of a question.

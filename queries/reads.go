@@ -42,6 +42,9 @@ type Snapshot interface {
 	// between the same two edges as its Start. gone is what of the range can't be
 	// told any more: retention has taken it, or left it in larger periods only.
 	Plan(edges []windows.Minute) (steps []windows.Stretch, gone []windows.Range)
+	// EachPart yields the parts of a stretch, in a fixed order. What a part holds never
+	// changes, and no other part ever has its identifier.
+	EachPart(at windows.Stretch, yield func(windows.Part))
 	// Kept returns what is kept of each level, from the smallest.
 	Kept() []windows.Kept
 	// Rows yields the rows of one key, one for each part of the stretch that has

@@ -95,7 +95,12 @@ func (a Answers) Table() Table {
 
 // Table has a row for each place.
 func (a *TopAnswer) Table() Table {
-	t := Table{Columns: append([]string{"rank", a.subject()}, numberColumns("views")...)}
+	t := Table{Columns: []string{"rank", a.subject()}}
+	rising := a.By == ByRising
+	if rising {
+		t.Columns = append(t.Columns, "score", "expected", "expected_low", "expected_high")
+	}
+	t.Columns = append(t.Columns, numberColumns("views")...)
 	viewers := len(a.Items) == 0 || a.Items[0].Viewers != Number{}
 	if viewers {
 		t.Columns = append(t.Columns, numberColumns("viewers")...)
@@ -105,7 +110,13 @@ func (a *TopAnswer) Table() Table {
 		if r.Value != nil {
 			name = *r.Value
 		}
-		row := append([]string{strconv.Itoa(r.Rank), name}, numberCells(r.Views)...)
+		row := []string{strconv.Itoa(r.Rank), name}
+		if rising {
+			for _, x := range []float64{*r.Score, r.Expected.Value, r.Expected.Low, r.Expected.High} {
+				row = append(row, strconv.FormatFloat(x, 'f', 1, 64))
+			}
+		}
+		row = append(row, numberCells(r.Views)...)
 		if viewers {
 			row = append(row, numberCells(r.Viewers)...)
 		}

@@ -49,6 +49,9 @@ func (e *Engine) Top(ctx context.Context, q TopQuestion) (answer *TopAnswer, err
 		answer.Value = &q.Value
 	}
 	r := &ranking{asking: a, by: q.By, limit: q.Limit, bare: q.NoViewers}
+	if q.By == ByRising {
+		return answer, e.rising(r, q, answer)
+	}
 	if byValue {
 		err = r.values()
 	} else {

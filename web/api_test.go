@@ -104,7 +104,7 @@ func TestAnswersAreAsDeclared(t *testing.T) {
 		"/v1/viewers?from=2026-01-01T00:00:00Z&to=2026-01-01T00:30:00%2B00:00&step=minute", "/v1/viewers?step=hour&tz=Asia/Kathmandu",
 		"/v1/viewers?step=month&type=*", "/v1/viewers?dimension=country", "/v1/viewers?dimension=country&step=day", "/v1/viewers?dimension=country&value=DE&item=a",
 		"/v1/viewers?last=1h&at=2026-01-01T01:00:00Z", "/v1/counts", "/v1/counts?item=a&step=week", "/v1/counts?dimension=country&type=*",
-		"/v1/top", "/v1/top?by=viewers&limit=1000", "/v1/top?type=*&limit=3", "/v1/top?viewers=false", "/v1/top?dimension=country", "/v1/top?dimension=country&value=AT&by=viewers", "/v1/top?last=1h",
+		"/v1/top", "/v1/top?by=viewers&limit=1000", "/v1/top?type=*&limit=3", "/v1/top?viewers=false", "/v1/top?dimension=country", "/v1/top?dimension=country&value=AT&by=viewers", "/v1/top?last=1h", "/v1/top?by=rising&last=1m&at=2026-01-01T01:30:00Z", "/v1/top?by=rising&last=5m&dimension=country&at=2026-01-01T01:30:00Z", "/v1/top?by=rising&last=5m",
 		"/v1/outcomes", "/v1/outcomes?item=a", "/v1/outcomes?item=a&item=b&last=all", "/v1/items", "/v1/items?prefix=item-1&limit=5", "/v1/items?prefix=", "/v1/status",
 		"/healthz", "/readyz", "/metrics", "/openapi.json",
 	} {

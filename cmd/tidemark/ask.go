@@ -39,7 +39,7 @@ var (
 		{"value", "narrowed to this value of the dimension"},
 	}, rangeParameters...)
 	topParameters = append([]parameter{
-		{"by", "views or viewers (default views)"},
+		{"by", "views, viewers, or rising: how much more than was to be expected, of the last 1m to 6h (default views)"},
 		{"limit", "how many places (default 10)"},
 		{"viewers", "false leaves out the viewers of a ranking by views, which take most of its time"},
 		{"dimension", "of the values of a declared dimension, instead of items"},

@@ -231,6 +231,13 @@ func (n *snapshot) Plan(edges []windows.Minute) (steps []windows.Stretch, gone [
 	return []windows.Stretch{{Range: windows.Range{From: edges[0], To: edges[len(edges)-1]}}}, nil
 }
 
+func (n *snapshot) EachPart(at windows.Stretch, yield func(windows.Part)) {
+	_ = n.in(at, func(p part) error { // which does not fail
+		yield(p.Part)
+		return nil
+	})
+}
+
 func (n *snapshot) Kept() []windows.Kept { return []windows.Kept{{Size: 1}} }
 
 func (n *snapshot) RowsOf(at windows.Stretch, s windows.Series, items []uint32, yield func(int, windows.Part, windows.Row) error) error {

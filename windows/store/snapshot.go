@@ -135,6 +135,14 @@ func (n *Snapshot) Parts(at windows.Stretch) int {
 	return parts
 }
 
+// EachPart yields the parts of a stretch, ascending by start.
+func (n *Snapshot) EachPart(at windows.Stretch, yield func(windows.Part)) {
+	n.eachPart(at, func(p windows.Part, _ presenceInfo) bool {
+		yield(p)
+		return true
+	})
+}
+
 // Size returns how many parts a stretch has, and at most how many rows they have
 // together, within a factor of four of it. It reads nothing.
 func (n *Snapshot) Size(at windows.Stretch) (parts int, rows uint64) {

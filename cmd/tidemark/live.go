@@ -42,13 +42,16 @@ type live struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 	failure atomic.Pointer[error] // why nothing is counted any more
+	broken  func(error)           // called when the store has to be opened anew
 }
 
-// openLive opens store and journal, or makes them, and begins to count. Close it.
-func openLive(ctx context.Context, c *Config, metrics metrics, logger *slog.Logger) (*live, error) {
-	l := &live{cfg: c, logger: logger, stop: func() {}}
+// openLive opens store and journal, or makes them, and begins to count. Close it. broken
+// is called when that has to be done anew, since writing the store has failed in a way that
+// can't be gone on after.
+func openLive(ctx context.Context, c *Config, metrics metrics, broken func(error), logger *slog.Logger) (*live, error) {
+	l := &live{cfg: c, logger: logger, stop: func() {}, broken: broken}
 	var err error
-	if l.store, err = openForWriting(c, logger); err != nil {
+	if l.store, err = openForWriting(c, true, logger); err != nil {
 		return nil, err
 	}
 	if err := l.open(ctx, metrics); err != nil {
@@ -90,8 +93,9 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 	l.running.Go(func() {
 		err := pump.Run(ctx, nil)
 		if ctx.Err() == nil {
-			l.logger.ErrorContext(ctx, "counting has ended; what is accepted is in the journal, and counted after a restart", "err", err)
+			l.logger.ErrorContext(ctx, "counting has ended; what is accepted is in the journal, and is counted later", "err", err)
 			l.failure.Store(&err)
+			l.lookAt(err)
 		}
 		_ = reader.Close() // it was only read
 	})
@@ -245,7 +249,15 @@ func (l *live) maintain(ctx context.Context) {
 		}
 		if err != nil && ctx.Err() == nil {
 			l.logger.ErrorContext(ctx, "maintenance failed; it is tried again in a minute", "err", err)
+			l.lookAt(err)
 		}
+	}
+}
+
+// lookAt tells if an error is one that the store has to be opened anew after.
+func (l *live) lookAt(err error) {
+	if errors.Is(err, store.ErrBroken) && !errors.Is(err, store.ErrDamaged) {
+		l.broken(err)
 	}
 }
 
@@ -297,6 +309,10 @@ func (l *live) ready(context.Context) error {
 // close ends counting, stores what is counted, and closes journal and store, in this
 // order.
 func (l *live) close() error {
+	if l.store.Waiting() != nil {
+		l.store.GiveUp()
+	}
+	defer time.AfterFunc(giveUpAfter, l.store.GiveUp).Stop()
 	var err error
 	if l.engine != nil {
 		err = l.end()
@@ -307,6 +323,9 @@ func (l *live) close() error {
 	}
 	return errors.Join(err, l.store.Close())
 }
+
+// giveUpAfter is how long the end waits for a disk that is full.
+const giveUpAfter = 5 * time.Second
 
 // endWithin bounds how long the end waits until all that was accepted is counted.
 const endWithin = time.Second
@@ -345,6 +364,9 @@ func (l *live) behind(ends []int64) error {
 func (l *live) Unavailable() string {
 	if l.failure.Load() != nil {
 		return "counting has failed; the server's log says why"
+	}
+	if err := l.store.Waiting(); err != nil {
+		return unavailable(err)
 	}
 	return unavailable(l.journal.Unavailable())
 }

@@ -90,7 +90,7 @@ func openReplay(ctx context.Context, env environment, c *Config, paths []string,
 	}
 	r := &replay{cfg: c, stderr: env.stderr, logger: env.logger(slog.LevelWarn)}
 	var err error
-	if r.store, err = openForWriting(c, r.logger); err != nil {
+	if r.store, err = openForWriting(c, false, r.logger); err != nil {
 		return nil, err
 	}
 	if r.delivery, err = openDelivery(ctx, c, r.store.Store, nil, r.logger); err != nil {

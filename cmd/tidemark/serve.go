@@ -91,16 +91,39 @@ func newMetrics(logger *slog.Logger) metrics {
 	return metrics{r, journal.NewMetrics(r), windows.NewMetrics(r, logger), web.NewMetrics(r), sinks.NewMetrics(r)}
 }
 
-// serve takes events into the data folder, and answers from it, until ctx ends. It
-// closes the listener.
-func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.Logger) (err error) {
+// newStoreMetrics registers what an operator has to see to.
+func newStoreMetrics(r prometheus.Registerer, l *live) {
+	gauge := func(name, help string, is func() bool) {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			if is() {
+				return 1
+			}
+			return 0
+		}))
+	}
+	gauge("tidemark_store_waiting", "1 while the store waits for a disk that is full or can't be written: see to the disk; it goes on by itself.",
+		func() bool { return l.store.Waiting() != nil })
+	gauge("tidemark_counting_failed", "1 once counting has ended because of a failure: see the log. Events are refused, and those accepted are in the journal.",
+		func() bool { return l.failure.Load() != nil })
+}
+
+// serveOnce serves until ctx ends, or the data folder has to be opened anew. It closes
+// the listener.
+func serveOnce(ctx context.Context, c *Config, listener net.Listener, logger *slog.Logger) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer func() {
+		if cause := context.Cause(ctx); errors.Is(cause, errAnew) {
+			err = errors.Join(cause, err)
+		}
+	}()
 	ring, stop, err := watchKeys(ctx, c, logger)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer stop()
 	m := newMetrics(logger)
-	l, err := openLive(ctx, c, m, logger)
+	l, err := openLive(ctx, c, m, func(err error) { cancel(fmt.Errorf("%w: %w", errAnew, err)) }, logger)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -111,6 +134,7 @@ func serve(ctx context.Context, c *Config, listener net.Listener, logger *slog.L
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	newBacklogMetrics(m.registry, l.store.Store)
+	newStoreMetrics(m.registry, l)
 	handler := web.New(web.Config{
 		Questions: newAnswers(l.store, l, d),
 		Ready:     l.ready,

@@ -42,13 +42,14 @@ type opened struct {
 }
 
 // openForWriting opens the store of the data folder, or makes it. Settings that are
-// kept with the data are taken from there, unless this call gives them.
-func openForWriting(c *Config, logger *slog.Logger) (opened, error) {
+// kept with the data are taken from there, unless this call gives them. patient: it waits
+// for a disk that is full.
+func openForWriting(c *Config, patient bool, logger *slog.Logger) (opened, error) {
 	key, err := hashKey(c, true)
 	if err != nil {
 		return opened{}, err
 	}
-	o := store.Options{Keep: c.keep()}
+	o := store.Options{Keep: c.keep(), Patient: patient}
 	if c.Given("partitions") {
 		o.Partitions = c.Partitions
 	}
@@ -60,7 +61,7 @@ func openForWriting(c *Config, logger *slog.Logger) (opened, error) {
 	}
 	s, err := open(c, o, key, logger)
 	if errors.Is(err, store.ErrNoStore) {
-		s, err = open(c, store.Options{Create: true, Keep: c.keep(), Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
+		s, err = open(c, store.Options{Create: true, Keep: c.keep(), Patient: patient, Partitions: c.Partitions, ViewTypes: c.ViewTypes, Dimensions: c.Dimensions}, key, logger)
 	}
 	if err != nil {
 		return s, err

@@ -36,6 +36,10 @@ type Options struct {
 
 	// FS is where the folder is; nil: the machine's file system.
 	FS vfs.FS
+
+	// Patient has writers wait where the disk is full or can't be written, until it can:
+	// see Waiting and GiveUp. Else that is an error, and ends all writing.
+	Patient bool
 }
 
 const (
@@ -82,6 +86,9 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("dir: %w", err)
 		}
 		o.Dir = dir
+	}
+	if o.Patient {
+		o.FS = newPatience(o.FS, o.Logger)
 	}
 	return o, nil
 }

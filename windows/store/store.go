@@ -73,7 +73,13 @@ func Open(opts Options) (*Store, error) {
 		if s.db != nil && !s.logger.isStuck() {
 			err = errors.Join(err, s.db.Close())
 		}
+		if p, ok := s.opts.FS.(*patience); ok {
+			err = errors.Join(err, p.revoke())
+		}
 		return nil, fmt.Errorf("open store in %s: %w", opts.Dir, openError(err))
+	}
+	if p, ok := s.opts.FS.(*patience); ok {
+		p.patient.Store(true) // who opens it sees to what is wrong
 	}
 	return s, nil
 }
@@ -280,8 +286,24 @@ func (s *Store) step(name string) {
 // Meta returns what the store was made with.
 func (s *Store) Meta() Meta { return s.meta }
 
+// Waiting returns why writers wait for the disk, or nil: see Options.Patient.
+func (s *Store) Waiting() error {
+	if p, ok := s.opts.FS.(*patience); ok {
+		return p.reason()
+	}
+	return nil
+}
+
+// GiveUp has writers fail that wait for the disk, or would: the store is to be closed.
+func (s *Store) GiveUp() {
+	if p, ok := s.opts.FS.(*patience); ok {
+		p.impatient()
+	}
+}
+
 // Close closes the store, once every Snapshot is closed. Nothing may be called
-// during and after it.
+// during and after it. A store that Pebble has given up is left to itself; a patient one
+// can then be opened again by this process.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -291,10 +313,15 @@ func (s *Store) Close() error {
 	s.closed = true
 	s.mu.Unlock()
 	s.drain(context.Background()) //nolint:errcheck // never ends early
-	if s.logger.isStuck() {
-		return nil // whoever wrote has been told; Pebble would hang, and the process ends with it
+	s.GiveUp()
+	var err error
+	if !s.logger.isStuck() {
+		err = s.logger.await(s.db.Close, s.logger.stuck)
 	}
-	if err := s.db.Close(); err != nil {
+	if p, ok := s.opts.FS.(*patience); ok && s.logger.isStuck() {
+		err = p.revoke()
+	}
+	if err != nil && !s.logger.isStuck() { // then whoever wrote has been told; Pebble would hang
 		return fmt.Errorf("close store in %s: %w", s.opts.Dir, err)
 	}
 	return nil

@@ -96,32 +96,24 @@ func (b *minuteBuffers) all() []buffer {
 
 // viewerBuffers is a block of item_viewers.
 type viewerBuffers struct {
-	level     numbers[int8]
-	start     numbers[int64]
-	key       keyBuffers
-	dense     numbers[uint8]
-	tokens    tokenLists
-	registers registerMaps
+	level   numbers[int8]
+	start   numbers[int64]
+	key     keyBuffers
+	viewers numberLists
 }
 
-func (b *viewerBuffers) add(l level, start windows.Minute, k key, v *viewers) {
+func (b *viewerBuffers) add(l level, start windows.Minute, k key, viewers []uint32) {
 	b.level = append(b.level, int8(l))
 	b.start = append(b.start, seconds(start))
 	b.key.add(k)
-	dense := uint8(0)
-	if v.dense {
-		dense = 1
-	}
-	b.dense = append(b.dense, dense)
-	b.tokens.add(v.tokens)
-	b.registers.add(v.registers)
+	b.viewers.add(viewers)
 }
 
 func (b *viewerBuffers) rows() int { return len(b.start) }
 
 func (b *viewerBuffers) all() []buffer {
 	out := append([]buffer{&b.level, &b.start}, b.key.all()...)
-	return append(out, &b.dense, &b.tokens, &b.registers)
+	return append(out, &b.viewers)
 }
 
 // outcomeBuffers is a block of outcomes.

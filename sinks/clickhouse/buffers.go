@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
-	"math"
 
 	"github.com/ClickHouse/ch-go/proto"
 	chcolumn "github.com/ClickHouse/clickhouse-go/v2/lib/column"
@@ -20,7 +19,7 @@ type buffer interface {
 
 // numbers are values that the driver takes as they are. The element type is that of
 // the column, so that nothing is converted.
-type numbers[T int8 | uint8 | uint16 | int32 | int64 | uint64] []T
+type numbers[T int8 | uint16 | int32 | int64 | uint64] []T
 
 func (n *numbers[T]) moveTo(c chcolumn.Interface) error {
 	_, err := c.Append([]T(*n))
@@ -111,56 +110,27 @@ func (w *words) moveTo(c chcolumn.Interface) error {
 	return err
 }
 
-// lists are lists of numbers: where each ends, in numbers, and all of them.
-type lists struct {
+// numberLists is a column Array(UInt32): where each list ends, in numbers, and all of
+// them.
+type numberLists struct {
 	ends []byte
 	all  []byte
 	n    uint64 // numbers so far
 	rows int
 }
 
-func (l *lists) end(length int) {
-	l.n += uint64(length)
+func (l *numberLists) add(list []uint32) {
+	for _, n := range list {
+		l.all = binary.LittleEndian.AppendUint32(l.all, n)
+	}
+	l.n += uint64(len(list))
 	l.ends = binary.LittleEndian.AppendUint64(l.ends, l.n)
 	l.rows++
 }
 
-func (l *lists) reset() { *l = lists{ends: l.ends[:0], all: l.all[:0]} }
-
-// tokenLists is a column Array(UInt32).
-type tokenLists struct{ lists }
-
-func (l *tokenLists) add(tokens []uint32) {
-	for _, t := range tokens {
-		l.all = binary.LittleEndian.AppendUint32(l.all, t)
-	}
-	l.end(len(tokens))
-}
-
-func (l *tokenLists) moveTo(c chcolumn.Interface) error {
+func (l *numberLists) moveTo(c chcolumn.Interface) error {
 	err := decode(c, l.rows, l.ends, l.all)
-	l.reset()
-	return err
-}
-
-// registerMaps is a column Map(UInt16, UInt8).
-type registerMaps struct {
-	indexes lists
-	ranks   []byte
-}
-
-func (m *registerMaps) add(registers []register) {
-	for _, r := range registers {
-		m.indexes.all = binary.LittleEndian.AppendUint16(m.indexes.all, r.index())
-		m.ranks = append(m.ranks, r.rank())
-	}
-	m.indexes.end(len(registers))
-}
-
-func (m *registerMaps) moveTo(c chcolumn.Interface) error {
-	err := decode(c, m.indexes.rows, m.indexes.ends, m.indexes.all, m.ranks)
-	m.indexes.reset()
-	m.ranks = m.ranks[:0]
+	*l = numberLists{ends: l.ends[:0], all: l.all[:0]}
 	return err
 }
 
@@ -192,11 +162,3 @@ func decode(c chcolumn.Interface, rows int, parts ...[]byte) error {
 	}
 	return c.Decode(proto.NewReader(io.MultiReader(readers...)), rows)
 }
-
-// register is the number of a register and its rank, in an order that sorts by both.
-type register uint32
-
-func newRegister(index uint32, rank uint8) register { return register(index<<8 | uint32(rank)) }
-
-func (r register) index() uint16 { return uint16(r >> 8 & math.MaxUint16) }
-func (r register) rank() uint8   { return uint8(r) }

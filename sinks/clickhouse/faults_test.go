@@ -176,7 +176,7 @@ func TestChangedTable(t *testing.T) {
 	s := w.sink(t)
 	r := newRandom(5)
 	for _, c := range []struct{ change, back, want string }{
-		{"ALTER TABLE {{.}}.item_viewers RENAME COLUMN dense TO thick", "ALTER TABLE {{.}}.item_viewers RENAME COLUMN thick TO dense", "column dense of item_viewers is missing"},
+		{"ALTER TABLE {{.}}.item_viewers RENAME COLUMN viewers TO people", "ALTER TABLE {{.}}.item_viewers RENAME COLUMN people TO viewers", "column viewers of item_viewers is missing"},
 		{"ALTER TABLE {{.}}.seals MODIFY COLUMN rows UInt32", "ALTER TABLE {{.}}.seals MODIFY COLUMN rows UInt64", "column rows of seals is UInt32, must be UInt64"},
 		{"RENAME TABLE {{.}}.item_minutes TO {{.}}.gone", "RENAME TABLE {{.}}.gone TO {{.}}.item_minutes", "table item_minutes is missing"},
 	} {

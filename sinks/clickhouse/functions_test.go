@@ -61,7 +61,7 @@ func TestFunctionsEqualSketches(t *testing.T) {
 			got := make(map[string]sqlNumber)
 			for _, a := range query[answer](t, w, `
 				SELECT item, tidemark_viewers(seen, reached) AS viewers, tidemark_viewers_low(seen, reached) AS low, tidemark_viewers_high(seen, reached) AS high
-				FROM (SELECT item, tidemark_union(dense, tokens, registers) AS seen, toUInt64(1000000000) AS reached
+				FROM (SELECT item, tidemark_union(viewers) AS seen, toUInt64(1000000000) AS reached
 				      FROM {{.}}.item_viewers WHERE level = '`+level+`' GROUP BY item)`) {
 				got[a.Item] = a.sqlNumber
 			}
@@ -102,7 +102,7 @@ func TestCovers(t *testing.T) {
 }
 
 // The columns' form of every token gives the token's register, and back.
-func TestColumnToken(t *testing.T) {
+func TestTokenNumber(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 100_000 {
 		hash := r.Uint64()
@@ -112,7 +112,7 @@ func TestColumnToken(t *testing.T) {
 			hash = hash&(1<<39-1) | r.Uint64()&^(1<<50-1)
 		}
 		token := sketches.Token(hash)
-		got, err := columnToken(token)
+		got, err := tokenNumber(token)
 		if err != nil {
 			t.Fatalf("token %#x of %#x: %v", token, hash, err)
 		}
@@ -121,7 +121,7 @@ func TestColumnToken(t *testing.T) {
 		}
 	}
 	for _, none := range []uint32{0, 1, 1 << 31, 1<<26 + 2, 3 | 1<<7, 41<<1 | 1, 63<<1 | 1} {
-		if got, err := columnToken(none); err == nil {
+		if got, err := tokenNumber(none); err == nil {
 			t.Errorf("%#x is taken for a token: %#x", none, got)
 		}
 	}

@@ -271,7 +271,7 @@ WITH (SELECT sum(reached) FROM {{.}}.item_minutes FINAL
       WHERE type = {type:String} AND dimension = {dimension:String} AND value = {value:String} AND rest = {rest:String}
         AND (kind = 'item' AND item = {item:String} OR {kind:String} = 'site')
         AND minute >= {since:DateTime('UTC')} AND minute < {until:DateTime('UTC')}) AS reached,
-    tidemark_union(dense, tokens, registers) AS seen
+    tidemark_union(viewers) AS seen
 SELECT number.1 AS viewers, number.2 AS low, number.3 AS high FROM (SELECT tidemark_number(seen, reached) AS number
 FROM {{.}}.item_viewers
 WHERE type = {type:String} AND dimension = {dimension:String} AND value = {value:String} AND rest = {rest:String}

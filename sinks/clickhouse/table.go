@@ -16,15 +16,13 @@ type table struct {
 
 // Types that stand in several columns.
 const (
-	typeLow       = "LowCardinality(String)"
-	typeMinute    = "DateTime('UTC')"
-	typeRest      = "Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3)"
-	typeKind      = "Enum8('item' = 0, 'site' = 1, 'other' = 2)"
-	typeLevel     = "Enum8('minute' = 0, 'hour' = 1, 'day' = 2)"
-	typeDense     = "SimpleAggregateFunction(max, UInt8)"
-	typeTokens    = "SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32))"
-	typeRegisters = "SimpleAggregateFunction(maxMap, Map(UInt16, UInt8))"
-	typeText      = "SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))"
+	typeLow     = "LowCardinality(String)"
+	typeMinute  = "DateTime('UTC')"
+	typeRest    = "Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3)"
+	typeKind    = "Enum8('item' = 0, 'site' = 1, 'other' = 2)"
+	typeLevel   = "Enum8('minute' = 0, 'hour' = 1, 'day' = 2)"
+	typeViewers = "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32))"
+	typeText    = "SimpleAggregateFunction(max, Tuple(DateTime64(3, 'UTC'), String))"
 )
 
 var (
@@ -36,7 +34,7 @@ var (
 		[]column{{"events", "UInt64"}, {"beyond", "Int64"}, {"epoch", "UInt64"}, {"partition", "UInt16"}, {"ahead", "Int32"}, {"offset", "Int64"}})}
 	itemViewers = table{"item_viewers", join(
 		[]column{{"level", typeLevel}, {"start", typeMinute}}, seriesColumns,
-		[]column{{"dense", typeDense}, {"tokens", typeTokens}, {"registers", typeRegisters}})}
+		[]column{{"viewers", typeViewers}})}
 	items    = table{"items", []column{{"item", "String"}, {"title", typeText}, {"url", typeText}, {"image", typeText}}}
 	outcomes = table{"outcomes", join(
 		[]column{{"minute", typeMinute}, {"outcome", typeLow}, {"reason", typeLow}, {"records", "UInt64"}}, identityColumns)}

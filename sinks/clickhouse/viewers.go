@@ -2,32 +2,35 @@ package clickhouse
 
 import (
 	"fmt"
-	"slices"
 
 	"tidemark/sketches"
 )
 
-// viewers is a viewers sketch in the form of the columns: tokens and their registers,
-// or registers alone; of registers those that are not zero.
-type viewers struct {
-	tokens    []uint32
-	registers []register
-	dense     bool
-}
+// Viewers of a row are numbers below 2^27, a set of tokens or of registers:
+//
+//	0 register(14) 0 suffix(11)    a token; its rank follows from the suffix, which is not zero
+//	0 register(14) 1 zeros(11)     a token whose suffix is zero, and behind it so many zeros, up to the first one
+//	1 000000 register(14) rank(6)  a register that is not zero
+//
+// A union of such sets is one, by the same operation for both; where a register is in
+// it several times the highest rank counts. The codec T64 packs them into the bits they
+// differ in, where 32 bits that look random would stay 32; and SQL takes register and
+// rank out of them.
+const (
+	// suffixBits is how many bits of a token's 25 follow those of the register.
+	suffixBits  = sketches.SparsePrecision - sketches.Precision
+	rankBits    = 6
+	isRegister  = 1 << (sketches.SparsePrecision + 1)
+	suffixZero  = 1 << suffixBits
+	suffixShift = suffixBits + 1
+)
 
-// suffixBits is how many bits of a token's 25 follow those of the register.
-const suffixBits = sketches.SparsePrecision - sketches.Precision
-
-// fromZeroSuffix is where the numbers of tokens begin whose suffix is zero.
-const fromZeroSuffix = 1 << sketches.SparsePrecision
-
-// columnToken returns a token as the column has it: a number below 2^26, which the
-// codec T64 packs into 26 bits, where 32 bits that look random would stay 32.
-func columnToken(token uint32) (uint32, error) {
+// tokenNumber returns a token as the column has it.
+func tokenNumber(token uint32) (uint32, error) {
 	const suffix = 1<<suffixBits - 1
 	if token&1 == 0 {
-		if index := token >> 1; index < fromZeroSuffix && index&suffix != 0 {
-			return index, nil
+		if index := token >> 1; index < 1<<sketches.SparsePrecision && index&suffix != 0 {
+			return index>>suffixBits<<suffixShift | index&suffix, nil
 		}
 		return 0, fmt.Errorf("%#x is no token", token)
 	}
@@ -35,42 +38,30 @@ func columnToken(token uint32) (uint32, error) {
 	if token>>7&suffix != 0 || zeros == 0 || zeros+suffixBits > sketches.MaxRank {
 		return 0, fmt.Errorf("%#x is no token", token)
 	}
-	return fromZeroSuffix + index<<6 + zeros, nil
+	return index<<suffixShift | suffixZero | zeros, nil
 }
 
-// setTokens makes v those of a list of different tokens.
-func (v *viewers) setTokens(tokens []uint32) error {
-	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], false
+// appendTokens appends the numbers of tokens.
+func appendTokens(dst, tokens []uint32) ([]uint32, error) {
 	for _, t := range tokens {
-		c, err := columnToken(t)
+		n, err := tokenNumber(t)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		v.tokens = append(v.tokens, c)
-		v.registers = append(v.registers, newRegister(sketches.RegisterOf(t)))
+		dst = append(dst, n)
 	}
-	// Of several of one register the highest is the last.
-	slices.Sort(v.registers)
-	kept := v.registers[:0]
-	for i, r := range v.registers {
-		if i+1 == len(v.registers) || v.registers[i+1].index() != r.index() {
-			kept = append(kept, r)
-		}
-	}
-	v.registers = kept
-	return nil
+	return dst, nil
 }
 
-// setRegisters makes v those of registers.
-func (v *viewers) setRegisters(r sketches.Registers) error {
-	v.tokens, v.registers, v.dense = v.tokens[:0], v.registers[:0], true
+// appendRegisters appends the numbers of registers.
+func appendRegisters(dst []uint32, r sketches.Registers) ([]uint32, error) {
 	if err := r.Valid(); err != nil {
-		return err
+		return nil, err
 	}
 	for i, rank := range r {
 		if rank != 0 {
-			v.registers = append(v.registers, newRegister(uint32(i), rank))
+			dst = append(dst, isRegister|uint32(i)<<rankBits|uint32(rank))
 		}
 	}
-	return nil
+	return dst, nil
 }

@@ -37,7 +37,7 @@ type writer struct {
 	inserts  []*insert // of those, in that order
 
 	rollups [levelDay + 1]rollup
-	form    viewers // scratch
+	numbers []uint32 // scratch
 
 	series map[windows.Series]uint32
 	months map[int]bool // of the inserts that are open
@@ -251,14 +251,14 @@ func (w *writer) see(minute windows.Minute, k key, r windows.Row, alone bool) er
 // next level.
 func (w *writer) addViewers(l level, start windows.Minute, k key, r windows.Row) (err error) {
 	if r.Registers != nil {
-		err = w.form.setRegisters(r.Registers)
+		w.numbers, err = appendRegisters(w.numbers[:0], r.Registers)
 	} else {
-		err = w.form.setTokens(r.Tokens)
+		w.numbers, err = appendTokens(w.numbers[:0], r.Tokens)
 	}
 	if err != nil {
 		return refuse(start, k, err)
 	}
-	w.viewers.add(l, start, k, &w.form)
+	w.viewers.add(l, start, k, w.numbers)
 	if err := w.inserts[toViewers].added(w.ctx); err != nil {
 		return err
 	}

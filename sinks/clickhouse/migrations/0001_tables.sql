@@ -32,10 +32,10 @@ PARTITION BY toYYYYMM(minute)
 ORDER BY (toMonday(minute), type, dimension, value, rest, kind, item, toUnixTimestamp(minute), epoch, partition, ahead, offset)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1, index_granularity = 2048;
 
--- Who came, in minutes, hours and days, in two forms. Up to 1,024 different viewers
--- they are tokens; merging stops at 1,025, which means that the registers count. Those
--- of all tokens are among them, and where dense is set, of viewers without a token.
--- A union is idempotent: rows of one key are merged in the background.
+-- Who came, in minutes, hours and days: a set of tokens, or where there are more than
+-- 1,024 of registers. A union is idempotent: rows of one key are merged in the background,
+-- and may then have both. Granules are small: of each some rows are wanted, and reading
+-- begins at its first.
 
 CREATE TABLE IF NOT EXISTS {{.}}.item_viewers (
     level     Enum8('minute' = 0, 'hour' = 1, 'day' = 2) COMMENT 'what the row is about; each level has all viewers',
@@ -46,14 +46,12 @@ CREATE TABLE IF NOT EXISTS {{.}}.item_viewers (
     rest      Enum8('none' = 0, 'type' = 1, 'value' = 2, 'type and value' = 3),
     kind      Enum8('item' = 0, 'site' = 1, 'other' = 2) COMMENT 'site: all items together',
     item      String CODEC(ZSTD(1)),
-    dense     SimpleAggregateFunction(max, UInt8) COMMENT 'whether some viewers have no token' CODEC(ZSTD(1)),
-    tokens    SimpleAggregateFunction(groupUniqArrayArray(1025), Array(UInt32)) COMMENT '25 bits of the keyed hash of a viewer' CODEC(T64, ZSTD(1)),
-    registers SimpleAggregateFunction(maxMap, Map(UInt16, UInt8)) COMMENT 'of HyperLogLog with 2^14, those that are not zero' CODEC(T64, ZSTD(1))
+    viewers   SimpleAggregateFunction(groupUniqArrayArray, Array(UInt32)) COMMENT 'read by tidemark_union: below 2^26 of a viewer 25 bits of the keyed hash, register and the rest, else a register of HyperLogLog with 2^14, and its rank' CODEC(T64, ZSTD(1))
 ) ENGINE = AggregatingMergeTree
 PARTITION BY toYYYYMM(start)
 ORDER BY (level, type, dimension, value, rest, kind, item, start)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, ttl_only_drop_parts = 1,
-    index_granularity = 1024, index_granularity_bytes = 1048576;
+    index_granularity = 256, index_granularity_bytes = 131072;
 
 -- The latest that was said of an item: of two texts the one with the higher (event
 -- time, then bytes).

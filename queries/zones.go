@@ -71,7 +71,7 @@ func (s Step) after(d date) date {
 func floorHour(t time.Time) time.Time {
 	_, m, sec := t.Clock()
 	start := t.Add(-time.Duration(m)*time.Minute - time.Duration(sec)*time.Second - time.Duration(t.Nanosecond()))
-	if change, _ := t.ZoneBounds(); change.After(start) {
+	if change, _ := offsetBounds(t); change.After(start) {
 		return change
 	}
 	return start
@@ -81,10 +81,38 @@ func floorHour(t time.Time) time.Time {
 func nextHour(t time.Time) time.Time {
 	_, m, sec := t.Clock()
 	end := t.Add(time.Hour - time.Duration(m)*time.Minute - time.Duration(sec)*time.Second - time.Duration(t.Nanosecond()))
-	if _, change := t.ZoneBounds(); !change.IsZero() && change.Before(end) {
+	if _, change := offsetBounds(t); !change.IsZero() && change.Before(end) {
 		return change
 	}
 	return end
+}
+
+// offsetBounds returns since when, and until when, t's clock has the offset from UTC
+// that it has then; zero where that has no end.
+//
+// Time.ZoneBounds also ends a period with the year, in zones whose changes follow a
+// rule from some year on; and takes every year to have 365 days, so that on the last
+// one of a leap year the end lies before t: whoever walks on there never ends.
+func offsetBounds(t time.Time) (begin, end time.Time) {
+	_, offset := t.Zone()
+	has := func(t time.Time) bool {
+		_, o := t.Zone()
+		return o == offset
+	}
+	for begin, _ = t.ZoneBounds(); !begin.IsZero() && has(begin.Add(-1)); {
+		begin, _ = begin.Add(-1).ZoneBounds()
+	}
+	for at := t; ; at = end {
+		if _, end = at.ZoneBounds(); end.IsZero() {
+			return begin, end
+		}
+		if !end.After(at) {
+			end = time.Date(at.UTC().Year()+1, 1, 1, 0, 0, 0, 0, time.UTC).In(t.Location())
+		}
+		if !has(end) {
+			return begin, end
+		}
+	}
 }
 
 // date is a day of the calendar, without a time zone.
@@ -124,7 +152,7 @@ func (d date) start(zone *time.Location) time.Time {
 	var start time.Time
 	begun := false // the period before ended on d or later
 	for t := midnight.Add(-26 * time.Hour).In(zone); ; {
-		begin, end := t.ZoneBounds()
+		begin, end := offsetBounds(t)
 		_, offset := t.Zone()
 		at := midnight.Add(-time.Duration(offset) * time.Second).In(zone)
 		switch {

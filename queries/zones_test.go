@@ -25,7 +25,7 @@ func TestBucketsFollowTheLocalClock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, year := range []int{1971, 1993, 2006, 2011, 2024} {
+			for _, year := range []int{1971, 1993, 2006, 2011, 2024, 2040} {
 				from := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
 				r := windows.Range{From: windows.MinuteOf(from.UnixMilli()), To: windows.MinuteOf(from.AddDate(1, 0, 0).UnixMilli())}
 				for _, step := range []Step{StepHour, StepDay, StepWeek, StepMonth} {

@@ -63,7 +63,7 @@ func (t *idTable) add(hash uint64, generation int64) (before bool) {
 	line := &t.lines[i]
 	free := (*idLine)(nil)
 	place := 0
-	for {
+	for range t.lines { // once around at most: in a small table each line may have been passed
 		for p, h := range line.hashes {
 			if h == hash && line.tags[p] != 0 {
 				before = t.tags[line.tags[p]].inside

@@ -266,3 +266,24 @@ func TestTableStaysSmall(t *testing.T) {
 		t.Errorf("%d lines for one ID", len(table.lines))
 	}
 }
+
+// The smallest look-backs have tables of a line or two, which may all be marked as
+// passed: a search still ends, and finds what is there.
+func TestSmallLookBacks(t *testing.T) {
+	for seed := range uint64(500) {
+		var table idTable
+		var sets nineSets
+		r := rand.New(rand.NewPCG(seed, 1))
+		var ids []uint64
+		for offset := range int64(300) {
+			id := r.Uint64()
+			if offset > 0 && r.IntN(10) == 0 {
+				id = ids[r.IntN(len(ids))]
+			}
+			ids = append(ids, id)
+			if got, want := table.add(id, offset), sets.add(id, offset); got != want {
+				t.Fatalf("offset %d: a duplicate: %v, by exact sets %v", offset, got, want)
+			}
+		}
+	}
+}

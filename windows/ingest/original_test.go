@@ -55,7 +55,7 @@ func TestOriginalsAreTheSameEvents(t *testing.T) {
 		var again []byte
 		var faults []string
 		n := int64(0)
-		for o, err := range f.Originals(t.Context()) {
+		for o, err := range f.Originals(t.Context(), nil) {
 			if err != nil {
 				t.Fatal(err)
 			}

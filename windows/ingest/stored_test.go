@@ -54,6 +54,9 @@ func storedRecords(t *rapid.T) stored {
 	for _, name := range rapid.SliceOfNDistinct(rapid.StringN(1, 20, 64), 0, 4, func(n string) string { return n }).Draw(t, "dimensions") {
 		s.dims = append(s.dims, storedDim{[]byte(name), text("value", 1, MaxDimension)})
 	}
+	if rapid.Bool().Draw(t, "imported") {
+		s.imported = Imported{rapid.StringN(1, 30, MaxImport).Draw(t, "import"), rapid.Int64Range(1, math.MaxInt64).Draw(t, "through")}
+	}
 	return s
 }
 
@@ -135,6 +138,9 @@ var notStored = []struct{ name, payload, want string }{
 	{"bot twice", v + noFlags + "\x01a\x01v\x05\x01\x00\x05\x01\x01", reasonStored},
 	{"dimension without a name", v + noFlags + "\x01a\x01v\x06\x02\x00x", reasonStored},
 	{"dimension without a value", v + noFlags + "\x01a\x01v\x06\x02\x01x", reasonStored},
+	{"import without a name", v + noFlags + "\x01a\x01v\x0b\x01\x05", reasonStored},
+	{"import up to nothing", v + noFlags + "\x01a\x01v\x0b\x02\x00x", reasonStored},
+	{"import twice", v + noFlags + "\x01a\x01v\x0b\x02\x05x\x0b\x02\x05x", reasonStored},
 	{"dimension twice", v + noFlags + "\x01a\x01v\x06\x03\x01xy\x06\x03\x01xz", reasonStored},
 }
 
@@ -157,6 +163,7 @@ func FuzzStored(f *testing.F) {
 		time: 5, hasTime: true, history: true, kid: sketches.KeyID(7), user: 1, id: 2, owner: 3, hasUser: true, hasID: true, hasOwner: true,
 		item: []byte("item"), typ: []byte("view"), info: windows.Info{Title: []byte("t"), URL: []byte("u"), Image: []byte("i")},
 		watched: math.Pi, hasWatched: true, bot: true, botKnown: true, dims: []storedDim{{[]byte("country"), []byte("DE")}},
+		imported: Imported{"import", 5},
 	}
 	f.Add(full.append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -9,9 +9,10 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"tidemark/web/keys"
 )
@@ -33,6 +34,15 @@ type Events struct {
 	Form Form
 	// History lifts the limit on lateness.
 	History bool
+	// Import says which batch of an import it is; without a name it is none.
+	Import Import
+}
+
+// Import is a batch of the records of an import, which are numbered from 1. It is taken
+// only if it follows on the one taken last: so each is taken once.
+type Import struct {
+	Name           string // at most 128 bytes
+	After, Through int64  // the records behind After up to Through
 }
 
 // Form is what a body says that it is.
@@ -64,6 +74,7 @@ type Refusal struct {
 	Status     int
 	Detail     string
 	RetryAfter time.Duration // 0: it is not worth trying again
+	Taken      *int64        // of a batch that is not the next one of its import: how far that is
 }
 
 // Error returns the detail.
@@ -77,7 +88,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err := a.sender(r); err != nil {
 		return err
 	}
-	history, err := eventParameters(r)
+	history, batch, err := eventParameters(r)
 	if err != nil {
 		return err
 	}
@@ -100,7 +111,7 @@ func (a *api) events(w http.ResponseWriter, r *http.Request) error {
 	if err := errors.Join(deadlines.SetReadDeadline(now.Add(bodyTimeout)), deadlines.SetWriteDeadline(now.Add(bodyTimeout+writeTimeout))); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	receipt, err := a.Events.Accept(r.Context(), Events{Body: r.Body, Size: r.ContentLength, Form: form, History: history})
+	receipt, err := a.Events.Accept(r.Context(), Events{Body: r.Body, Size: r.ContentLength, Form: form, History: history, Import: batch})
 	if err != nil {
 		return err
 	}
@@ -125,26 +136,52 @@ func unavailable(why string) error {
 	return &problem{Status: http.StatusServiceUnavailable, Detail: "events cannot be taken now: " + why, retryAfter: time.Second}
 }
 
-// eventParameters reads the one parameter that there is: whether events may be of
-// any age.
-func eventParameters(r *http.Request) (history bool, err error) {
+// eventParameters reads whether events may be of any age, and of which import they are.
+func eventParameters(r *http.Request) (history bool, batch Import, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return false, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
+		return false, batch, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("the query string is malformed: %v", err)}
+	}
+	wrong := func(name, detail string) error {
+		return &problem{Status: http.StatusBadRequest, Detail: name + ": " + detail, Parameter: name}
 	}
 	for name, given := range values {
-		switch {
-		case name != "history":
-			return false, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%.80q: unknown parameter; there is history", name), Parameter: name}
-		case slices.Equal(given, []string{"false"}):
-		case slices.Equal(given, []string{"true"}):
-			history = true
+		if len(given) > 1 {
+			return false, batch, wrong(name, "stands twice")
+		}
+		var err error
+		switch value := given[0]; name {
+		case "history":
+			if history = value == "true"; !history && value != "false" {
+				return false, batch, wrong(name, "must be true or false")
+			}
+		case "import":
+			if batch.Name = value; value == "" || len(value) > maxImport || !utf8.ValidString(value) {
+				return false, batch, wrong(name, fmt.Sprintf("must have 1 to %d bytes of UTF-8", maxImport))
+			}
+		case "after":
+			batch.After, err = strconv.ParseInt(value, 10, 64)
+		case "through":
+			batch.Through, err = strconv.ParseInt(value, 10, 64)
 		default:
-			return false, &problem{Status: http.StatusBadRequest, Detail: "history: must be true or false", Parameter: name}
+			return false, batch, &problem{Status: http.StatusBadRequest, Detail: fmt.Sprintf("%.80q: unknown parameter; there are history, import, after and through", name), Parameter: name}
+		}
+		if err != nil {
+			return false, batch, wrong(name, "must be the number of a record")
 		}
 	}
-	return history, nil
+	switch {
+	case batch == Import{}:
+	case batch.Name == "" || !history:
+		return false, batch, wrong("import", "a batch of an import has import, after, through and history=true")
+	case batch.After < 0 || batch.Through <= batch.After:
+		return false, batch, wrong("through", "must be more than after, which must not be negative")
+	}
+	return history, batch, nil
 }
+
+// maxImport is how long the name of an import may be in bytes.
+const maxImport = 128
 
 // forms is what content types say, in small letters.
 var forms = map[string]Form{

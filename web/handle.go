@@ -24,6 +24,7 @@ type problem struct {
 	Status    int    `json:"status"`
 	Detail    string `json:"detail"`
 	Parameter string `json:"parameter,omitempty"`
+	Taken     *int64 `json:"taken,omitempty"` // of a batch that is not the next one of its import
 
 	cause      error         // for the log
 	retryAfter time.Duration // not 0: when it is worth coming again
@@ -49,7 +50,7 @@ func problemOf(err error, gone bool) *problem {
 			p.Status = http.StatusUnprocessableEntity
 		}
 	case errors.As(err, &refusal):
-		p = &problem{Status: refusal.Status, Detail: refusal.Detail, retryAfter: refusal.RetryAfter}
+		p = &problem{Status: refusal.Status, Detail: refusal.Detail, Taken: refusal.Taken, retryAfter: refusal.RetryAfter}
 	case gone:
 		p = &problem{Status: http.StatusServiceUnavailable, Detail: "the client has gone"}
 	case errors.Is(err, context.DeadlineExceeded):

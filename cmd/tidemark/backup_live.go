@@ -36,6 +36,9 @@ func (l *live) Backup(_ context.Context, w io.Writer) (err error) {
 func (l *live) copyTo(dir string) error {
 	l.trimming.Lock()
 	defer l.trimming.Unlock()
+	// How far imports are is to be said of the very journal that is copied.
+	l.imports.mu.Lock()
+	defer l.imports.mu.Unlock()
 	if err := os.RemoveAll(dir); err != nil { // of a process that was killed
 		return err
 	}
@@ -51,7 +54,7 @@ func (l *live) copyTo(dir string) error {
 	for _, name := range besides(l.cfg) {
 		text, err := os.ReadFile(filepath.Join(l.cfg.Data, name))
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), text, 0o600) //nolint:gosec // two names, in a folder of the operator's
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600) //nolint:gosec // three names, in a folder of the operator's
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

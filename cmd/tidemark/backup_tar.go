@@ -39,9 +39,9 @@ type backupFile struct {
 // they lie there.
 func besides(c *Config) []string {
 	if c.HashKeyFile != "" {
-		return []string{"keys.json"}
+		return []string{"keys.json", importsName}
 	}
-	return []string{keyName, "keys.json"}
+	return []string{keyName, "keys.json", importsName}
 }
 
 // backupFiles lists the files of a data folder that a backup has. What is only of the

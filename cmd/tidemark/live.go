@@ -34,6 +34,7 @@ type live struct {
 	log      windows.LogID
 	engine   *windows.Engine
 	accepter *ingest.Accepter
+	imports  *imports
 	begun    []int64 // the journal's ends at the start
 
 	trimming sync.Mutex // held while the journal is trimmed, or must not be
@@ -69,6 +70,9 @@ func (l *live) open(ctx context.Context, metrics metrics) error {
 		return err
 	}
 	l.journal, l.begun = j, j.Ends()
+	if l.imports, err = openImports(ctx, l.cfg.Data, j, l.logger); err != nil {
+		return err
+	}
 	now := l.settings()
 	versions, err := l.begin(now)
 	if err != nil {
@@ -269,6 +273,9 @@ func (l *live) trim(ctx context.Context) error {
 	for _, pos := range l.store.Positions(l.log) {
 		needed = append(needed, pos.R)
 	}
+	if l.imports.pending() {
+		return nil // the next start may look for a batch there
+	}
 	l.trimming.Lock()
 	defer l.trimming.Unlock()
 	return l.journal.Trim(ctx, needed, time.Now().Add(-l.cfg.JournalRetention))
@@ -386,8 +393,21 @@ func unavailable(err error) string {
 
 // Accept implements web.Acceptor.
 func (l *live) Accept(ctx context.Context, e web.Events) (web.Receipt, error) {
+	if e.Import.Name == "" {
+		return l.accept(ctx, e)
+	}
+	return l.imports.take(e.Import, func() (web.Receipt, error) {
+		// Whether it was taken must be known, also when nobody waits for it any more.
+		return l.accept(context.WithoutCancel(ctx), e)
+	})
+}
+
+func (l *live) accept(ctx context.Context, e web.Events) (web.Receipt, error) {
 	forms := [...]ingest.Form{web.AnyForm: ingest.AnyForm, web.JSON: ingest.JSON, web.NDJSON: ingest.NDJSON, web.CSV: ingest.CSV}
-	got, err := l.accepter.Accept(ctx, ingest.Body{Reader: e.Body, Size: e.Size, Form: forms[e.Form], History: e.History})
+	got, err := l.accepter.Accept(ctx, ingest.Body{
+		Reader: e.Body, Size: e.Size, Form: forms[e.Form], History: e.History,
+		Imported: ingest.Imported{Name: e.Import.Name, Through: e.Import.Through},
+	})
 	switch {
 	case errors.Is(err, ingest.ErrBusy):
 		return web.Receipt{}, &web.Refusal{Status: 429, Detail: "more events come in than can be made durable at present; nothing of these was taken", RetryAfter: time.Second}

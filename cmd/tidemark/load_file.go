@@ -46,7 +46,7 @@ func openHistory(ctx context.Context, c *Config, stdin io.Reader, dimensions []s
 	}
 	now := time.Now()
 	h := &history{files: files, start: now, last: now, run: runName(now), speed: c.Load.Speed}
-	h.next, h.stop = iter.Pull2(files.Originals(ctx))
+	h.next, h.stop = iter.Pull2(files.Originals(ctx, nil))
 	return h, nil
 }
 

@@ -32,11 +32,14 @@ func newReplay(env environment) *cobra.Command {
 array), each plain, gzip or zstd. - is standard input.
 
 Event time alone counts. An import that was ended in between goes on by the same call,
-nothing doubled, nothing lost. Files that were imported already are refused, by content.`,
+nothing doubled, nothing lost. Files that were imported already are refused, by content.
+
+With --server the events go into a running server. There the server's rules, dimensions
+and view types hold, and its event IDs tell duplicates.`,
 		Args: withArgs(1, -1, "the name of a FILE"),
 	}
 	addSettings(cmd, "data", "hash-key-file", "view-types", "dimensions", "partitions", "rules", "lateness",
-		"max-skew", "dedup-events", "max-items-per-window", "window-memory", "retention.minute", "retention.quarter", "retention.hour", "retention.day")
+		"max-skew", "dedup-events", "max-items-per-window", "window-memory", "retention.minute", "retention.quarter", "retention.hour", "retention.day", "server", "key", "batch")
 	addSettings(cmd, clickHouseSettings...)
 	asJSON := cmd.Flags().Bool("json", false, "print what became of the events as JSON")
 	again := cmd.Flags().Bool("again", false, "count the files once more although they were imported already")
@@ -48,6 +51,16 @@ nothing doubled, nothing lost. Files that were imported already are refused, by 
 		if c.ClickHouse.Migrate == printMigrations {
 			return printClickHouse(&c, env.stdout)
 		}
+		if c.Server != "" {
+			if *again {
+				return wrongUsage(cmd, errors.New("again: a server takes a file once; import it into a folder that no server holds"))
+			}
+			report, err := replayTo(cmd.Context(), env, &c, args)
+			if err != nil {
+				return err
+			}
+			return printImported(env.stdout, report, *asJSON)
+		}
 		r, err := openReplay(cmd.Context(), env, &c, args, *again)
 		if err != nil {
 			return err
@@ -57,12 +70,17 @@ nothing doubled, nothing lost. Files that were imported already are refused, by 
 		if err != nil {
 			return err
 		}
-		if *asJSON {
-			return json.NewEncoder(env.stdout).Encode(report)
-		}
-		return report.print(env.stdout)
+		return printImported(env.stdout, report, *asJSON)
 	}
 	return cmd
+}
+
+// printImported prints a report as JSON, or for a person.
+func printImported(w io.Writer, report interface{ print(io.Writer) error }, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(report)
+	}
+	return report.print(w)
 }
 
 // replay is one import, or what is left of it.

@@ -5,6 +5,7 @@
 //	catalogue.go items with titles and channels; countries, devices, sources
 //	pace.go      events into batches, each when it is due
 //	sender.go    batches over several connections, each sent until it is taken
+//	client.go    one batch, sent again until it is taken
 //	latency.go   how long that took
 //
 // Invariants:

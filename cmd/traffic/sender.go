@@ -1,19 +1,11 @@
 package traffic
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 )
 
 // SenderConfig says where events go, and how.
@@ -30,25 +22,17 @@ const (
 	MaxBatch       = 100_000
 )
 
-const (
-	// patience is how long a batch is sent again without being taken.
-	patience = 2 * time.Minute
-	// grace is how long requests under way may take when no more are to be made.
-	grace = 5 * time.Second
-	// requestTimeout is how long a request may take.
-	requestTimeout = time.Minute
-	maxAnswer      = 1 << 20
-)
+// grace is how long requests under way may take when no more are to be made.
+const grace = 5 * time.Second
 
 // Sender brings events to a server. It is used once; Report is safe for concurrent use.
 type Sender struct {
 	cfg    SenderConfig
-	client http.Client
+	client *Client
 	begun  atomic.Int64 // Unix ns
 	ended  atomic.Int64
 
-	sent, accepted, rejected, retried, requests atomic.Int64
-	latencies                                   latencies
+	sent, accepted, rejected atomic.Int64
 
 	mu      sync.Mutex // guards what follows
 	reasons []string
@@ -56,18 +40,7 @@ type Sender struct {
 
 // NewSender returns a sender.
 func NewSender(cfg SenderConfig) *Sender {
-	return &Sender{
-		cfg: cfg,
-		client: http.Client{
-			Transport: &http.Transport{
-				Proxy:               http.ProxyFromEnvironment,
-				MaxIdleConnsPerHost: cfg.Connections,
-				IdleConnTimeout:     time.Minute,
-				DisableCompression:  true,
-			},
-			Timeout: requestTimeout,
-		},
-	}
+	return &Sender{cfg: cfg, client: NewClient(cfg.URL, cfg.Key, cfg.Connections)}
 }
 
 // Run sends all that the source has, and returns once it is taken. The first thing that
@@ -76,7 +49,7 @@ func NewSender(cfg SenderConfig) *Sender {
 func (s *Sender) Run(ctx context.Context, source Source) error {
 	s.begun.Store(time.Now().UnixNano())
 	defer func() { s.ended.Store(time.Now().UnixNano()) }()
-	defer s.client.CloseIdleConnections()
+	defer s.client.Close()
 
 	produce, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -111,79 +84,20 @@ func (s *Sender) Run(ctx context.Context, source Source) error {
 	return err
 }
 
-// deliver sends a batch until it is taken (L2).
+// deliver sends a batch until it is taken.
 func (s *Sender) deliver(ctx context.Context, b *batch) error {
 	s.sent.Add(int64(b.events))
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 50*time.Millisecond, 2*time.Second
-	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, s.post(ctx, b.body) },
-		backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(patience),
-		backoff.WithNotify(func(error, time.Duration) { s.retried.Add(1) }))
-	if err != nil {
-		return fmt.Errorf("events were not taken: %w", err)
-	}
-	return nil
-}
-
-// receipt is what a server answers.
-type receipt struct {
-	Accepted int64 `json:"accepted"`
-	Rejected int64 `json:"rejected"`
-	Errors   []struct {
-		Line   int64  `json:"line"`
-		Reason string `json:"reason"`
-	} `json:"errors"`
-	Detail string `json:"detail"` // of a problem document
-}
-
-// post sends a batch once. An error says whether it is worth trying again, and when.
-func (s *Sender) post(ctx context.Context, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cfg.URL, bytes.NewReader(body))
-	if err != nil {
-		return backoff.Permanent(err)
-	}
-	req.Header.Set("Content-Type", "application/x-ndjson")
-	if s.cfg.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+s.cfg.Key)
-	}
-	began := time.Now()
-	s.requests.Add(1)
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return err
-	}
-	var r receipt
-	err = json.Unmarshal(text, &r)
-	switch code := resp.StatusCode; {
-	case code == http.StatusOK, code == http.StatusUnprocessableEntity:
-		if err != nil {
-			return backoff.Permanent(fmt.Errorf("%s, and no receipt of events: %w", resp.Status, err))
-		}
-		s.latencies.add(time.Since(began))
+	r, err := s.client.Deliver(ctx, "", b.body)
+	if err == nil {
 		s.taken(&r)
-		return nil
-	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
-		seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
-		if err != nil || seconds < 0 {
-			seconds = 1
-		}
-		return fmt.Errorf("%s: %s: %w", resp.Status, r.Detail, backoff.RetryAfter(seconds))
-	case code >= http.StatusInternalServerError:
-		return fmt.Errorf("%s: %s", resp.Status, r.Detail)
-	default:
-		return backoff.Permanent(fmt.Errorf("%s: %s", resp.Status, r.Detail))
 	}
+	return err
 }
 
 // maxReasons is how many reasons of rejections are kept, each once.
 const maxReasons = 10
 
-func (s *Sender) taken(r *receipt) {
+func (s *Sender) taken(r *Receipt) {
 	s.accepted.Add(r.Accepted)
 	s.rejected.Add(r.Rejected)
 	if len(r.Errors) == 0 {
@@ -226,7 +140,7 @@ func (s *Sender) Report() Report {
 	s.mu.Unlock()
 	r := Report{
 		Sent: s.sent.Load(), Accepted: s.accepted.Load(), Rejected: s.rejected.Load(), Reasons: reasons,
-		Requests: s.requests.Load(), Retried: s.retried.Load(), Seconds: took.Seconds(), Latency: s.latencies.summary(),
+		Requests: s.client.requests.Load(), Retried: s.client.retried.Load(), Seconds: took.Seconds(), Latency: s.client.latencies.summary(),
 	}
 	r.EventsPerSecond = int64(float64(r.Accepted) / max(took.Seconds(), 1e-6))
 	return r

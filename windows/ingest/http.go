@@ -51,6 +51,9 @@ type Body struct {
 	// History lifts the limit on lateness: the events may be of any age. It is kept
 	// with each, so that they are counted again as they were.
 	History bool
+	// Imported says of a batch of an import how far it is once this is durable: with it,
+	// or not at all. It is kept with the first of the events.
+	Imported Imported
 }
 
 // Receipt says what became of the records of a body.
@@ -120,7 +123,7 @@ func (a *Accepter) Accept(ctx context.Context, body Body) (Receipt, error) {
 	if g == nil {
 		g = &group{}
 	}
-	g.accepter, g.history = a, body.History
+	g.accepter, g.history, g.imported = a, body.History, body.Imported
 	defer g.free()
 	if err := g.hold(cap(g.body) + cap(g.out)); err != nil {
 		return Receipt{}, err
@@ -159,6 +162,7 @@ type group struct {
 	accepter *Accepter
 	held     int64
 	history  bool
+	imported Imported
 	body     []byte // as received
 	out      []byte // the records' payloads
 	ends     []int  // of each, in out
@@ -352,6 +356,9 @@ func (in *intake) emit(g *group, line int64) error {
 		g.receipt.Accepted++
 		partition = in.anonymize(r)
 		s.history = g.history
+		if g.receipt.Accepted == 1 {
+			s.imported = g.imported
+		}
 	}
 	if partition < 0 {
 		partition = int(in.accepter.turn.Add(1) % uint64(in.accepter.cfg.Partitions))

@@ -31,10 +31,10 @@ type Original struct {
 var errEnough = errors.New("enough")
 
 // Originals reads the files from the beginning and yields their records in order. An
-// error, of reading a file, is the last.
-func (f *Files) Originals(ctx context.Context) iter.Seq2[*Original, error] {
+// error, of reading a file, is the last. It tells progress unless that is nil.
+func (f *Files) Originals(ctx context.Context, progress func(Progress)) iter.Seq2[*Original, error] {
 	return func(yield func(*Original, error) bool) {
-		r := f.reading(RunConfig{})
+		r := f.reading(RunConfig{Progress: progress})
 		for i, in := range f.inputs {
 			o := &Original{File: i, dimensions: f.cfg.Dimensions}
 			err := r.file(in, func() error {
@@ -64,6 +64,7 @@ func (r *reading) originals(ctx context.Context, name string, o *Original, each 
 	}
 	emit := func(p piece) error {
 		o.Number++
+		r.number++
 		o.take(&r.decoder.record, p)
 		r.chunk.arena = r.chunk.arena[:0]
 		return each()

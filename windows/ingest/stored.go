@@ -26,6 +26,14 @@ type stored struct {
 	watched                   float64 // ms
 	hasWatched, bot, botKnown bool    // bot: the source's own verdict
 	dims                      []storedDim
+
+	imported Imported // of a batch of an import, in the first of its events
+}
+
+// Imported says how far an import has been taken, once a batch of it is durable.
+type Imported struct {
+	Name    string // 1–MaxImport bytes; "": it is no batch of an import
+	Through int64  // number of the last record taken, at least 1
 }
 
 // storedDim is the value of a dimension that was declared when the event came.
@@ -56,7 +64,11 @@ const (
 	tagWatched   = 4
 	tagBot       = 5
 	tagDimension = 6
+	tagImported  = 11
 )
+
+// MaxImport is how long the name of an import may be in bytes.
+const MaxImport = 128
 
 // MaxReason is how long a reason may be in bytes.
 const MaxReason = 256
@@ -110,12 +122,27 @@ func (s *stored) append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(uvarintSize(len(d.name))+len(d.name)+len(d.value)))
 		dst = append(appendBytes(dst, d.name), d.value...)
 	}
+	if m := s.imported; m.Name != "" {
+		dst = append(dst, tagImported)
+		dst = binary.AppendUvarint(dst, uint64(uvarintSize(int(m.Through))+len(m.Name)))
+		dst = append(binary.AppendUvarint(dst, uint64(m.Through)), m.Name...)
+	}
 	return dst
+}
+
+// ImportedOf returns what a record of the journal says of an import: if it is the first
+// event of a batch of one.
+func ImportedOf(payload []byte) Imported {
+	var s stored
+	if s.parse(payload) != "" {
+		return Imported{}
+	}
+	return s.imported
 }
 
 // size returns at least as many bytes as append appends.
 func (s *stored) size() int {
-	n := 128 + len(s.reason) + len(s.item) + len(s.typ) + len(s.info.Title) + len(s.info.URL) + len(s.info.Image)
+	n := 128 + len(s.imported.Name) + len(s.reason) + len(s.item) + len(s.typ) + len(s.info.Title) + len(s.info.URL) + len(s.info.Image)
 	for _, d := range s.dims {
 		n += 24 + len(d.name) + len(d.value)
 	}
@@ -212,6 +239,11 @@ func (s *stored) tail(p *parser) {
 			p.bad = p.bad || string(other.name) == string(d.name)
 		}
 		s.dims = append(s.dims, d)
+	case tagImported:
+		p.bad = p.bad || s.imported.Name != ""
+		s.imported.Through = int64(v.uint(math.MaxInt64))
+		p.bad = p.bad || s.imported.Through < 1 || len(v.b) < 1 || len(v.b) > MaxImport
+		s.imported.Name, v.b = string(v.b), nil
 	default:
 		return // of a later build
 	}

@@ -45,6 +45,8 @@ type Config struct {
 	Proxies Proxies
 	// Limits are those of each client.
 	Limits Limits
+	// MaxConnections is how many there may be, 0: no limit.
+	MaxConnections int
 	// Metrics serves /metrics; Requests measures what is asked. Either may be nil.
 	Metrics  http.Handler
 	Requests *Metrics
@@ -62,7 +64,8 @@ const (
 // Handler is the handler of all paths.
 type Handler struct {
 	http.Handler
-	live *hub
+	live        *hub
+	connections *connections
 }
 
 // New returns a handler.
@@ -96,7 +99,7 @@ func New(cfg Config) *Handler {
 	}
 	a.pages(mux)
 	mux.Handle("/", a.handle("", reading, anybody, a.nowhere))
-	return &Handler{mux, a.live}
+	return &Handler{mux, a.live, newConnections(cfg.MaxConnections, cfg.Requests)}
 }
 
 // serve handles a path, for those who have the scope that it needs.

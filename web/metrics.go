@@ -16,6 +16,8 @@ type Metrics struct {
 	live, liveTopics   prometheus.Gauge
 	liveTold, liveLost prometheus.Counter
 	refused            *prometheus.CounterVec
+	open               prometheus.Gauge
+	cut                prometheus.Counter
 }
 
 // NewMetrics registers the metrics of the requests.
@@ -27,6 +29,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	m := &Metrics{
+		open:       gauge("tidemark_http_connections", "Connections that are open, but for websockets. At --max-connections those that wait longest are closed."),
+		cut:        counter("tidemark_http_connections_cut_total", "Connections that were closed to make room for new ones. If it grows, raise --max-connections, or look who holds so many."),
 		live:       gauge("tidemark_live_clients", "Connections that watch questions, by websocket or server-sent events."),
 		liveTopics: gauge("tidemark_live_questions", "Different questions that are watched: each is answered once a second."),
 		liveTold:   counter("tidemark_live_messages_total", "Answers that were put into a client's mailbox."),
@@ -41,13 +45,27 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Name: "tidemark_http_refused_total",
 		Help: "Requests that their sender may not make, by reason. key: none, or one that is wrong or revoked; scope, binding: a key that may do other things; origin: a page that --allow-origins does not name; limit_requests, limit_events: more than --limit-requests or --limit-events let one client. The log has samples.",
 	}, []string{"reason"})
-	reg.MustRegister(m.seconds, m.refused, m.live, m.liveTopics, m.liveTold, m.liveLost)
+	reg.MustRegister(m.seconds, m.refused, m.open, m.cut, m.live, m.liveTopics, m.liveTold, m.liveLost)
 	return m
 }
 
 func (m *Metrics) measure(path string, w *response, begin time.Time) {
 	if m != nil && !w.unmeasured {
 		m.seconds.WithLabelValues(path, strconv.Itoa(w.status)).Observe(time.Since(begin).Seconds())
+	}
+}
+
+// connected notes how many connections are open.
+func (m *Metrics) connected(n int) {
+	if m != nil {
+		m.open.Set(float64(n))
+	}
+}
+
+// madeRoom notes that a connection was closed for another one.
+func (m *Metrics) madeRoom() {
+	if m != nil {
+		m.cut.Inc()
 	}
 }
 

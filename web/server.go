@@ -32,6 +32,7 @@ func Serve(ctx context.Context, l net.Listener, h *Handler, logger *slog.Logger)
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnState:         h.connections.changed,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, 1)

@@ -25,6 +25,8 @@ type Config struct {
 	LimitRequests int // of a client, a second; 0: none
 	LimitEvents   int // of a client, a second; 0: none
 
+	MaxConnections int // of a server
+
 	LiveQuestions    int // that one socket may watch
 	LiveClients      int // of one address that may watch
 	LiveMessageBytes int // of what a client may send to a socket
@@ -69,7 +71,9 @@ type Config struct {
 		Batch       int
 	}
 
-	texts map[string]sourced // every setting as text
+	texts   map[string]sourced // every setting as text
+	command string             // that was called, and the URL that it serves: see holder
+	serving string
 }
 
 // sourced is a setting's value as it was given, and by whom.
@@ -124,6 +128,7 @@ func settings(c *Config) []setting {
 		{"trusted-proxies", "", "addresses or networks of proxies whose X-Forwarded-For is believed, such as 10.0.0.0/8", networks(&c.Proxies), list},
 		{"limit-requests", "200", "requests a second that one client may make, on average; 0 is no limit", integer(&c.LimitRequests, 0, 1<<30), oneValue},
 		{"limit-events", "100000", "events a second that one client may send, on average; 0 is no limit", integer(&c.LimitEvents, 0, 1<<30), oneValue},
+		{"max-connections", "10000", "connections at once; beyond, those are closed that have waited longest for a request", integer(&c.MaxConnections, 1, 1<<20), oneValue},
 		{"live-questions", "50", "how many questions one websocket may watch", integer(&c.LiveQuestions, 1, 10_000), oneValue},
 		{"live-clients", "1000", "how many connections of one address may watch; a proxy is one address", integer(&c.LiveClients, 1, 1_000_000), oneValue},
 		{"live-message-bytes", "16KiB", "how long a message to the websocket may be; it holds a question's URL", byteSize(&c.LiveMessageBytes, 256), oneValue},

@@ -75,7 +75,7 @@ type layer struct {
 // loadConfig returns the settings in force for cmd. Its error joins every fault of
 // every layer: unknown names, and values that are wrong.
 func loadConfig(cmd *cobra.Command, environ []string) (Config, error) {
-	var c Config
+	c := Config{command: cmd.CommandPath()}
 	table := settings(&c)
 	layers, faults := readLayers(cmd, environ, table)
 	c.texts = make(map[string]sourced, len(table))

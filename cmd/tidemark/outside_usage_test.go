@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -98,6 +99,23 @@ func TestAHeldFolderSaysWhoHoldsIt(t *testing.T) {
 	r := call{args: data.args("counts")}.run(t)
 	if r.status != 1 || !strings.Contains(r.stderr, "--server") {
 		t.Errorf("exit status %d\n%s", r.status, r.stderr)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{data.args("counts"), s.url},
+		{data.args("serve", "--listen=127.0.0.1:0"), s.url},
+		{data.args("serve", "--listen", strings.TrimPrefix(s.url, "http://")), "is served there by"},
+		{data.args("replay", writeEvents(t, "two.csv", events)), s.url},
+		{[]string{"backup", filepath.Join(t.TempDir(), "copy"), "--data", data.dir, "--hash-key-file", data.key}, s.url},
+	} {
+		r := call{args: c.args}.run(t)
+		for _, says := range []string{c.says, "`tidemark serve`", fmt.Sprint("process ", s.cmd.Process.Pid), ", since 20", data.dir} {
+			if r.status != 1 || !strings.Contains(r.stderr, says) {
+				t.Errorf("tidemark %q: exit status %d, it must be 1 and say %q\n%s", c.args, r.status, says, r.stderr)
+			}
+		}
 	}
 	direct := tidemark(t, "counts", "--server", s.url, "--json", "a")
 	if _, body := s.get(t, "/v1/counts?item=a"); body != direct {

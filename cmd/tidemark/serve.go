@@ -20,7 +20,7 @@ import (
 
 // serveSettings are those of a server.
 var serveSettings = []string{
-	"data", "hash-key-file", "listen", "open", "keys", "allow-origins", "trusted-proxies", "limit-requests", "limit-events", "live-questions", "live-clients", "live-message-bytes", "view-types", "dimensions", "partitions", "rules", "lateness",
+	"data", "hash-key-file", "listen", "open", "keys", "allow-origins", "trusted-proxies", "limit-requests", "limit-events", "max-connections", "live-questions", "live-clients", "live-message-bytes", "view-types", "dimensions", "partitions", "rules", "lateness",
 	"max-lateness", "max-skew", "idle", "dedup-events", "max-items-per-window", "window-memory", "journal-retention",
 	"retention.minute", "retention.quarter", "retention.hour", "retention.day",
 }
@@ -72,9 +72,24 @@ func listen(ctx context.Context, c *Config) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", c.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w: another server may run there; name another address with --listen", err)
+		err = addressInUse(c, err)
 	}
 	return l, err
+}
+
+// keptFiles is how many files the store and what else is open may have.
+const keptFiles = 1000
+
+// maxConnections returns how many connections there may be: each is a file, of which
+// the system may allow fewer.
+func maxConnections(ctx context.Context, c *Config, logger *slog.Logger) int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Cur >= uint64(c.MaxConnections)+keptFiles {
+		return c.MaxConnections
+	}
+	most := max(int(files.Cur)/2, int(files.Cur)-keptFiles)
+	logger.WarnContext(ctx, "fewer connections than max-connections: the system allows too few open files (ulimit -n)", "files", files.Cur, "connections", most)
+	return most
 }
 
 // metrics are those of the parts of a server.
@@ -117,6 +132,7 @@ func serveOnce(ctx context.Context, c *Config, listener net.Listener, logger *sl
 			err = errors.Join(cause, err)
 		}
 	}()
+	c.serving = "http://" + listener.Addr().String()
 	ring, stop, err := watchKeys(ctx, c, logger)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -136,20 +152,21 @@ func serveOnce(ctx context.Context, c *Config, listener net.Listener, logger *sl
 	newBacklogMetrics(m.registry, l.store.Store)
 	newStoreMetrics(m.registry, l)
 	handler := web.New(web.Config{
-		Questions: newAnswers(l.store, l, d),
-		Ready:     l.ready,
-		Events:    l,
-		Backup:    l.Backup,
-		Live:      web.LiveLimits{Questions: c.LiveQuestions, Clients: c.LiveClients, MessageBytes: int64(c.LiveMessageBytes)},
-		Keys:      ring,
-		Origins:   c.Origins,
-		Proxies:   c.Proxies,
-		Limits:    web.Limits{Requests: c.LimitRequests, Events: c.LimitEvents},
-		Metrics:   promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
-		Requests:  m.web,
-		Logger:    logger,
+		Questions:      newAnswers(l.store, l, d),
+		Ready:          l.ready,
+		Events:         l,
+		Backup:         l.Backup,
+		Live:           web.LiveLimits{Questions: c.LiveQuestions, Clients: c.LiveClients, MessageBytes: int64(c.LiveMessageBytes)},
+		Keys:           ring,
+		Origins:        c.Origins,
+		Proxies:        c.Proxies,
+		Limits:         web.Limits{Requests: c.LimitRequests, Events: c.LimitEvents},
+		MaxConnections: maxConnections(ctx, c, logger),
+		Metrics:        promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}),
+		Requests:       m.web,
+		Logger:         logger,
 	})
-	logger.InfoContext(ctx, "serving", "url", "http://"+listener.Addr().String(), "data", c.Data)
+	logger.InfoContext(ctx, "serving", "url", c.serving, "data", c.Data)
 	err = web.Serve(ctx, listener, handler, logger)
 	logger.InfoContext(ctx, "ended")
 	return err

@@ -88,9 +88,13 @@ func openForReading(c *Config, logger *slog.Logger) (opened, error) {
 func open(c *Config, o store.Options, key sketches.Key, logger *slog.Logger) (opened, error) {
 	o.Dir, o.KeyID, o.Logger = storeDir(c), key.ID(), logger
 	s, err := store.Open(o)
+	if errors.Is(err, store.ErrHeld) {
+		err = held(c, err)
+	}
 	if err != nil {
 		return opened{}, err
 	}
+	hold(c, logger)
 	return opened{s, sketches.NewHasher(key)}, nil
 }
 

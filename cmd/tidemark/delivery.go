@@ -184,6 +184,7 @@ func (d *delivery) finish(ctx context.Context) error {
 // close ends delivering; what waits goes on waiting.
 func (d *delivery) close() error {
 	d.stop()
+	defer time.AfterFunc(giveUpAfter, d.store.GiveUp).Stop() // a mark may wait for a disk that is full
 	d.running.Wait()
 	if d.sink == nil {
 		return nil

@@ -290,6 +290,43 @@ func TestAwait(t *testing.T) {
 	}
 }
 
+// A mark that the disk takes its time for keeps nobody waiting: not who asks how things
+// stand, and not who reads.
+func TestOutboxAnswersWhileItMarks(t *testing.T) {
+	o := testOptions("store", 1)
+	o.FS = vfs.NewMem()
+	s := open(t, o)
+	begin(t, s)
+	if err := s.Subscribe("a"); err != nil {
+		t.Fatal(err)
+	}
+	f := newFeeder(0, feederConfig{})
+	f.add(t, []windows.Event{recordOf(0, 100, "view", "a", 1)})
+	f.end(t, 1)
+	if err := s.Apply(f.seals[0]); err != nil {
+		t.Fatal(err)
+	}
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	s.hook = func(step string) {
+		if step == "done.begin" {
+			close(reached)
+			<-goOn
+		}
+	}
+	done := make(chan error)
+	go func() { done <- s.Done("a", []windows.Identity{f.seals[0].Identity}) }()
+	<-reached
+	checkWaiting(t, s, "a", f.seals)
+	if len(s.Delivered("a")) > 0 || s.Await(t.Context(), "a") != nil {
+		t.Error("it is marked before it is written")
+	}
+	close(goOn)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	checkWaiting(t, s, "a", nil)
+}
+
 // A row that is missing is noticed.
 func TestOutboxDamage(t *testing.T) {
 	for what, key := range map[string]func(at outboxAt) []byte{

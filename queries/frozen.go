@@ -2,7 +2,6 @@ package queries
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"tidemark/sketches"
@@ -18,7 +17,9 @@ type frozen struct {
 }
 
 type frozenSeries struct {
-	rows     map[string]windows.Row // by item; of the site under ""
+	names    []string       // of items; of the site ""
+	rows     []windows.Row  // of each
+	index    map[string]int // into them, made when it is first needed
 	overflow windows.Row
 	table    *sketches.CountMin
 	heap     *sketches.TopK // nil: every item has a slot
@@ -49,17 +50,25 @@ func (v *view) freeze(c *windows.Content, w wanted) {
 }
 
 func freezeSeries(c *windows.Content, s windows.Series, w wanted, id sketches.KeyID) *frozenSeries {
-	f := &frozenSeries{rows: make(map[string]windows.Row)}
+	f := new(frozenSeries)
 	f.overflow, _ = c.Find(s, windows.Overflow, sketches.Hash128{})
+	// There can be many rows, and this holds up whoever counts: so names and tokens
+	// are copied into one place each.
+	var names []byte
+	var ends []int
+	var tokens []uint32
 	keep := func(r windows.Row) {
-		name := string(r.Item)
+		names = append(names, r.Item...)
+		ends = append(ends, len(names))
 		r.Item = nil
 		if w.tokens {
-			r.Tokens, r.Registers = slices.Clone(r.Tokens), bytes.Clone(r.Registers)
+			first := len(tokens)
+			tokens = append(tokens, r.Tokens...)
+			r.Tokens, r.Registers = tokens[first:len(tokens):len(tokens)], bytes.Clone(r.Registers)
 		} else {
 			r.Tokens, r.Registers = nil, nil
 		}
-		f.rows[name] = r
+		f.rows = append(f.rows, r)
 	}
 	if w.whole != nil && w.whole(s) {
 		c.EachOf(s, func(r windows.Row) bool {
@@ -68,12 +77,18 @@ func freezeSeries(c *windows.Content, s windows.Series, w wanted, id sketches.Ke
 			}
 			return true
 		})
-	}
-	for _, k := range append(w.keys, site) {
-		if r, ok := c.Find(s, k.kind, k.hash); ok {
-			r.Item = []byte(k.item)
-			keep(r)
+	} else {
+		for _, k := range append(w.keys, site) {
+			if r, ok := c.Find(s, k.kind, k.hash); ok {
+				r.Item = []byte(k.item)
+				keep(r)
+			}
 		}
+	}
+	all, from := string(names), 0
+	f.names = make([]string, len(ends))
+	for i, end := range ends {
+		f.names[i], from = all[from:end], end
 	}
 	if table, heap, ok := c.Sketch(s); ok && s.Dimension == "" {
 		if table != nil {
@@ -96,8 +111,17 @@ func (f *frozen) find(s windows.Series, k key) (windows.Row, bool) {
 	if k.kind == windows.Overflow {
 		return fs.overflow, fs.overflow.Events > 0
 	}
-	r, ok := fs.rows[k.item]
-	return r, ok
+	if fs.index == nil {
+		fs.index = make(map[string]int, len(fs.names))
+		for i, name := range fs.names {
+			fs.index[name] = i
+		}
+	}
+	i, ok := fs.index[k.item]
+	if !ok {
+		return windows.Row{}, false
+	}
+	return fs.rows[i], true
 }
 
 // mayHold reports whether the range can come to hold m, whatever is kept.

@@ -33,7 +33,7 @@ func (e *Engine) Items(ctx context.Context, q ItemsQuestion) (answer *ItemsAnswe
 	names := make(map[string]bool)
 	for _, f := range v.live {
 		for _, s := range f.series {
-			for name := range s.rows {
+			for _, name := range s.names {
 				if name != "" && strings.HasPrefix(name, q.Prefix) { // "" is the site
 					names[name] = true
 				}

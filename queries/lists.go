@@ -160,7 +160,8 @@ func (e *evidence) liveItems(r *ranking, keep int) (items []namedCount, most uin
 			if fs == nil || !r.span.Contains(f.part.Start) {
 				continue
 			}
-			for name, row := range fs.rows {
+			for i, name := range fs.names {
+				row := &fs.rows[i]
 				if name == "" {
 					continue // the site
 				}

@@ -69,12 +69,12 @@ func (e *Engine) rising(r *ranking, q TopQuestion, answer *TopAnswer) error {
 func (r *ranking) risingHint(answer *TopAnswer) error {
 	var hints []string
 	if len(answer.Items) == 0 {
-		total, _, err := r.numbers([]key{site}, groupsOf(r.there, r.types, slice{}))
+		tallies, err := r.gather(r.ctx, r.span, []key{site}, groupsOf(r.there, r.types, slice{}), false)
 		if err != nil {
 			return err
 		}
 		h := "nothing rises by more than chance"
-		if total.total.high == 0 {
+		if tallies[0][0].total.high == 0 {
 			if h, err = r.nothing([]key{site}); err != nil {
 				return err
 			}
@@ -114,10 +114,6 @@ func (r *ranking) risingItems(cache *sumCache, c comparison) ([]riser, error) {
 		}
 	}
 	slices.SortFunc(risers, compareRisers)
-	known, err := r.viewersKnown()
-	if err != nil {
-		return nil, err
-	}
 	var passed []riser
 	for len(risers) > 0 && len(passed) < r.limit {
 		some := risers[:min(len(risers), max(minHead, r.limit), maxTallies)]
@@ -132,7 +128,11 @@ func (r *ranking) risingItems(cache *sumCache, c comparison) ([]riser, error) {
 		}
 		for i, x := range some {
 			x.views, x.viewers = tallies[i][0].total.number(), tallies[i][0].number()
-			if !known || x.viewers.High*viewsPerViewer >= x.observed {
+			enough, err := r.enoughViewers(x)
+			if err != nil {
+				return nil, err
+			}
+			if enough {
 				passed = append(passed, x)
 			}
 		}
@@ -140,14 +140,21 @@ func (r *ranking) risingItems(cache *sumCache, c comparison) ([]riser, error) {
 	return passed, nil
 }
 
-// viewersKnown reports whether any event of the window has a user: else all items
-// have no viewers, and that says nothing.
-func (r *ranking) viewersKnown() (bool, error) {
+// enoughViewers reports whether an item, or value, has viewers enough for its views.
+// Where no event of the window has a user nobody has viewers, and that says nothing.
+func (r *ranking) enoughViewers(x riser) (bool, error) {
+	if x.viewers.High*viewsPerViewer >= x.observed || x.viewers.High == 0 && r.noViewers {
+		return true, nil
+	}
+	if x.viewers.High > 0 {
+		return false, nil
+	}
 	total, _, err := r.numbers([]key{site}, groupsOf(r.there, r.types, slice{}))
 	if err != nil {
 		return false, err
 	}
-	return total.number().Value > 0, nil
+	r.noViewers = total.number().Value == 0
+	return r.noViewers, nil
 }
 
 // candidates returns the items whose counts are enough to be listed.
@@ -176,23 +183,20 @@ func (r *ranking) candidates(cache *sumCache, c comparison) ([]riser, error) {
 	parts := append(slices.Clone(stored[0]), live[0])
 	share := max(1, least/uint64(len(parts)))
 	for _, s := range parts {
-		for i, id := range s.ids {
-			if s.counts[i] < share {
-				continue
-			}
+		s.atLeast(share, func(id uint32) {
 			if _, there := seen.get(id); there {
-				continue
+				return
 			}
 			seen.put(id, 0)
 			x := riser{id: id, observed: count(0, id), method: sketches.MethodExact}
 			if x.observed < least {
-				continue
+				return
 			}
 			x.hour, x.week = count(1, id), count(2, id)
 			if x.judge(c) {
 				risers = append(risers, x)
 			}
-		}
+		})
 	}
 	for name, n := range unstored {
 		x := riser{name: name, observed: n[0], hour: n[1], week: n[2], method: sketches.MethodExact}
@@ -210,6 +214,8 @@ func (r *ranking) liveCounts(cache *sumCache, c comparison) (stored [3]*sum, uns
 	for i := range stored {
 		stored[i] = new(sum)
 	}
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
 	for _, f := range r.live {
 		i := slices.IndexFunc(c.ranges(), func(at windows.Range) bool { return at.Contains(f.part.Start) })
 		if i < 0 {
@@ -220,11 +226,12 @@ func (r *ranking) liveCounts(cache *sumCache, c comparison) (stored [3]*sum, uns
 			if fs == nil {
 				continue
 			}
-			for name, row := range fs.rows {
+			for j, name := range fs.names {
+				row := &fs.rows[j]
 				if name == "" {
 					continue // the site
 				}
-				id, known, err := r.idOf(cache, name)
+				id, known, err := cache.idOf(r.view, name)
 				if err != nil {
 					return stored, nil, err
 				}
@@ -336,10 +343,6 @@ func (r *ranking) allCounted(c comparison) (bool, error) {
 // risingValues returns the values of the dimension that rise, in their order.
 func (r *ranking) risingValues(c comparison) ([]riser, error) {
 	var risers []riser
-	known, err := r.viewersKnown()
-	if err != nil {
-		return nil, err
-	}
 	for _, in := range slicesOf(r.there, r.q.Dimension) {
 		if in.other != 0 {
 			continue // no value
@@ -363,7 +366,14 @@ func (r *ranking) risingValues(c comparison) ([]riser, error) {
 				x.week = t.total.value
 			}
 		}
-		if x.judge(c) && (!known || x.viewers.High*viewsPerViewer >= x.observed) {
+		if !x.judge(c) {
+			continue
+		}
+		enough, err := r.enoughViewers(x)
+		if err != nil {
+			return nil, err
+		}
+		if enough {
 			risers = append(risers, x)
 		}
 	}

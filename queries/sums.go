@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,29 +14,74 @@ import (
 
 // sum is how many events each item had in some parts of the store: the counts that
 // have slots, without what only may be the item's. It does not change.
+//
+// Identifiers are given one after the other, and parts have them ascending, so an
+// array of pages takes a fraction of the time of a hash table.
 type sum struct {
-	of     string // the series, range and parts
-	index  idIndex
-	ids    []uint32
-	counts []uint64
+	of    string // the series, range and parts
+	pages []*sumPage
+	made  int               // pages that there are
+	big   map[uint32]uint64 // counts that do not fit
 }
 
+type sumPage [pageSize]uint32
+
+const pageSize = 512
+
 func (s *sum) at(id uint32) uint64 {
-	i, ok := s.index.get(id)
-	if !ok {
+	page := id / pageSize
+	if int(page) >= len(s.pages) || s.pages[page] == nil {
 		return 0
 	}
-	return s.counts[i]
+	return s.whole(id, s.pages[page][id%pageSize])
+}
+
+// whole returns the count of an item whose page says n.
+func (s *sum) whole(id, n uint32) uint64 {
+	if n == math.MaxUint32 {
+		return s.big[id]
+	}
+	return uint64(n)
 }
 
 func (s *sum) add(id uint32, n uint64) {
-	i, ok := s.index.get(id)
-	if !ok {
-		i = len(s.counts)
-		s.index.put(id, i)
-		s.ids, s.counts = append(s.ids, id), append(s.counts, 0)
+	page := int(id / pageSize)
+	if page >= len(s.pages) {
+		s.pages = append(s.pages, make([]*sumPage, page+1-len(s.pages))...)
 	}
-	s.counts[i] += n
+	p := s.pages[page]
+	if p == nil {
+		p = new(sumPage)
+		s.pages[page] = p
+		s.made++
+	}
+	c := &p[id%pageSize]
+	if n += s.whole(id, *c); n < math.MaxUint32 {
+		*c = uint32(n)
+		return
+	}
+	if s.big == nil {
+		s.big = make(map[uint32]uint64)
+	}
+	*c, s.big[id] = math.MaxUint32, n
+}
+
+// atLeast yields the items that have so many, which is not 0.
+func (s *sum) atLeast(n uint64, yield func(id uint32)) {
+	bar := uint32(min(n, math.MaxUint32))
+	for page, p := range s.pages {
+		if p == nil {
+			continue
+		}
+		for i, c := range p {
+			if c < bar {
+				continue
+			}
+			if id := uint32(page*pageSize + i); s.whole(id, c) >= n {
+				yield(id)
+			}
+		}
+	}
 }
 
 // sumCache keeps sums from one question to the next: a ranking by what rises is asked
@@ -51,9 +97,9 @@ type sumCache struct {
 
 // Limits of what is kept.
 const (
-	maxSums   = 64
-	maxSummed = 6 << 20 // entries of all sums; 32 bytes each
-	maxNamed  = 1 << 20 // names whose identifiers are known
+	maxSums  = 64
+	maxPages = 128 << 10 // of all sums; 2 KiB each
+	maxNamed = 1 << 20   // names whose identifiers are known
 )
 
 // sums returns those of some ranges, for some groups: together they have what is stored.
@@ -125,9 +171,9 @@ func (v *view) nameOf(r windows.Range, groups []group, steps []windows.Stretch) 
 // keep enters a sum, and lets go of those that were not used for longest; mu is held.
 func (c *sumCache) keep(s *sum) {
 	c.recent = slices.Insert(c.recent, 0, s)
-	entries := 0
+	pages := 0
 	for i, s := range c.recent {
-		if entries += len(s.ids); i == maxSums || i > 0 && entries > maxSummed {
+		if pages += s.made; i == maxSums || i > 0 && pages > maxPages {
 			clear(c.recent[i:])
 			c.recent = c.recent[:i]
 			return
@@ -135,23 +181,18 @@ func (c *sumCache) keep(s *sum) {
 	}
 }
 
-// idOf returns the identifier of an item that is stored, which is its for good.
-func (v *view) idOf(cache *sumCache, name string) (uint32, bool, error) {
-	cache.mu.Lock()
-	id, known := cache.names[name]
-	cache.mu.Unlock()
-	if known {
+// idOf returns the identifier of an item that is stored, which is its for good; mu is
+// held.
+func (c *sumCache) idOf(v *view, name string) (id uint32, stored bool, err error) {
+	if id, known := c.names[name]; known {
 		return id, true, nil
 	}
-	id, stored, err := v.snap.ID(name)
-	if err != nil || !stored {
+	if id, stored, err = v.snap.ID(name); err != nil || !stored {
 		return 0, false, err
 	}
-	cache.mu.Lock()
-	defer cache.mu.Unlock()
-	if cache.names == nil || len(cache.names) >= maxNamed {
-		cache.names = make(map[string]uint32)
+	if c.names == nil || len(c.names) >= maxNamed {
+		c.names = make(map[string]uint32)
 	}
-	cache.names[name] = id
+	c.names[strings.Clone(name)] = id // which is a piece of a long text
 	return id, true, nil
 }

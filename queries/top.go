@@ -83,6 +83,8 @@ type ranking struct {
 	places []place // the limit highest of those whose numbers are known, the first first
 	behind rival   // the most dangerous of the others whose numbers are known
 	rest   uint64  // nobody else has a number above this
+
+	noViewers bool // no event of the range has a user, as far as that was looked up
 }
 
 // rival is somebody without a place, who may have up to high.

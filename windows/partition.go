@@ -22,6 +22,9 @@ type PartitionConfig struct {
 	Log      LogID
 	Number   int
 	Position Position // to go on from
+	// Begun are the pairs that an owner before has begun and not delivered, oldest first:
+	// they are cut again, at exactly their places, before any other.
+	Begun []Pair
 	// From is the offset that Judge decides from. All before it is held by seals that
 	// were made of what other settings decided: what Judge says of it may be otherwise.
 	From       int64
@@ -111,7 +114,14 @@ func (p *Partition) Add(events []Event, cut func(Pair) error) error {
 	for len(events) > 0 {
 		n := min(len(events), runSize-p.phase)
 		p.mu.Lock()
-		p.addRun(events[:n])
+		if len(p.Begun) > 0 {
+			n = min(n, countBefore(events, p.Begun[0].S))
+		}
+		if n > 0 {
+			p.addRun(events[:n])
+		} else {
+			p.next = p.Begun[0].S // the log has nothing up to there
+		}
 		p.mu.Unlock()
 		if err := p.cutDue(cut); err != nil {
 			return err
@@ -119,6 +129,16 @@ func (p *Partition) Add(events []Event, cut func(Pair) error) error {
 		events = events[n:]
 	}
 	return nil
+}
+
+// countBefore returns how many of the events are before an offset.
+func countBefore(events []Event, offset int64) int {
+	for i := range events {
+		if events[i].Offset >= offset {
+			return i
+		}
+	}
+	return len(events)
 }
 
 // cutDue cuts for as long as a cut is due.
@@ -320,7 +340,7 @@ func (p *Partition) due() (Pair, bool) {
 // refusedFirst returns what to cut on the way to a pair: where minutes are closed, what
 // was refused is cut before, at the same offset, so that a seal has one partial a minute.
 func (p *Partition) refusedFirst(to Pair) Pair {
-	if len(p.refused) == 0 || to.F == p.to.F {
+	if len(p.refused) == 0 || to.F == p.to.F || len(p.Begun) > 0 {
 		return to
 	}
 	p.then = to
@@ -329,6 +349,9 @@ func (p *Partition) refusedFirst(to Pair) Pair {
 
 // closing says what is to be closed, if anything.
 func (p *Partition) closing() (Pair, bool) {
+	if len(p.Begun) > 0 {
+		return p.Begun[0], p.next >= p.Begun[0].S
+	}
 	if len(p.open)+len(p.refused) == 0 || p.phase != 0 && p.History || p.next < p.Position.To.S {
 		return Pair{}, false // never an empty cut, never one below the newest S known
 	}
@@ -340,7 +363,7 @@ func (p *Partition) closing() (Pair, bool) {
 		return Pair{}, false
 	}
 	to := Pair{F: p.to.F, S: p.next}
-	if closed := MinuteOf(p.watermark.At(time.Now())); closed > to.F && p.anyBefore(closed) {
+	if closed := MinuteOf(p.watermark.At(time.Now())); closed >= to.F+sparing(len(p.waiting)) && p.anyBefore(closed) {
 		to.F = closed
 		return to, true
 	}
@@ -410,6 +433,9 @@ func (p *Partition) Cut(to Pair) *Seal {
 	s.R = p.Look(held)
 	slices.SortFunc(s.Partials, func(a, b *Partial) int { return cmp.Compare(a.minute, b.minute) })
 	s.Items = p.infos.take()
+	if len(p.Begun) > 0 && to == p.Begun[0] {
+		p.Begun = p.Begun[1:]
+	}
 	if p.to = to; p.then.S <= to.S && p.then.F <= to.F {
 		p.then = Pair{}
 	}

@@ -22,6 +22,10 @@ import (
 // back at.
 const demoBacklog = time.Hour
 
+// demoItems is about how many videos a demo is: few, so that all is counted again within
+// seconds.
+const demoItems = 500
+
 // newDemo returns the command that shows what a server does.
 func newDemo(env environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -53,6 +57,9 @@ is removed at the end, unless --data names one.`,
 		}
 		if !c.Given("backlog") {
 			c.Load.Backlog = demoBacklog
+		}
+		if !c.Given("items") {
+			c.Load.Items = demoItems
 		}
 		c.ClickHouse.Addr = nil // made-up events are for nobody else
 		return demo(cmd.Context(), env, &c)
@@ -193,5 +200,6 @@ func tryIt(c *Config) [][2]string {
 	return [][2]string{
 		{"ask", "curl -s '" + c.Server + "/v1/viewers?item=video-0&last=5m'"},
 		{"send", "curl -s " + c.Server + `/v1/events -d '{"item":"mine","user":"me"}'; sleep 1; curl -s '` + c.Server + `/v1/counts?item=mine&last=5m'`},
+		{"prove", os.Args[0] + " recount --data " + c.Data + " --server " + c.Server},
 	}
 }

@@ -59,8 +59,13 @@ func TestMakeRun(t *testing.T) {
 			answers = append(answers, line)
 		}
 	}
-	if len(answers) != 3 {
-		t.Fatalf("ask and send were answered by %d lines:\n%s", len(answers), out)
+	if len(answers) != 4 {
+		t.Fatalf("ask, send and prove were answered by %d lines:\n%s", len(answers), out)
+	}
+	var proof struct{ Counts, Differ *int }
+	decode(t, answers[3], &proof)
+	if proof.Counts == nil || *proof.Counts < 100 || proof.Differ == nil || *proof.Differ != 0 {
+		t.Errorf("prove says\n%s", answers[3])
 	}
 	var asked, counted answer
 	if err := errors.Join(json.Unmarshal([]byte(answers[0]), &asked), json.Unmarshal([]byte(answers[2]), &counted)); err != nil {

@@ -64,6 +64,10 @@ ui-test: web/ui/node_modules build ## what browsers run: types, tests, a fresh b
 		diff -rq "$$fresh" web/ui/dist || { echo "web/ui/dist is not what its sources build: make ui"; exit 1; }
 	@cd web/ui && npx --no-install vitest run --project browser
 
+.PHONY: screenshots
+screenshots: web/ui/node_modules build ## pictures of every page in every state, into web/ui/screenshots
+	@cd web/ui && npx --no-install vitest run --project screenshots
+
 web/ui/node_modules: web/ui/package-lock.json
 	@npm --prefix web/ui ci
 	@touch $@

@@ -1,11 +1,11 @@
-import axe from "axe-core";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Answer, Count, Top } from "../client";
 import { nameOf } from "../shared/format";
+import { violations } from "./axe";
 import { launch } from "./chromium";
 import { hostile } from "./hostile";
-import { Server, views } from "./server";
+import { Server, until, views } from "./server";
 
 let browser: Browser;
 let server: Server;
@@ -39,10 +39,6 @@ async function open(path: string, options: BrowserContextOptions = {}): Promise<
   page.on("console", (m) => m.type() === "error" && !m.text().includes("net::ERR") && faults.push(m.text()));
   await page.goto(server.url + path);
   return page;
-}
-
-async function until(what: () => Promise<boolean>): Promise<void> {
-  while (!(await what())) await new Promise((r) => setTimeout(r, 50));
 }
 
 /** table reads what a list shows: the numbers in full. */
@@ -286,10 +282,3 @@ describe("a reader of any kind", () => {
     await page.close();
   });
 });
-
-/** violations are what axe finds that is serious. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => (await (window as unknown as { axe: typeof axe }).axe.run()).violations.map((v) => ({ id: v.id, impact: v.impact, nodes: v.nodes.map((n) => n.html).slice(0, 3) })));
-  return found.filter((v) => v.impact === "serious" || v.impact === "critical").map((v) => JSON.stringify(v));
-}

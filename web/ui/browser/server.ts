@@ -51,6 +51,18 @@ export class Server {
     await this.ended;
   }
 
+  /** feed sends a made-up hour at once, and then what happens, until what it returns is called. */
+  async feed(): Promise<() => Promise<void>> {
+    const load = spawn(program, ["load", "--server", this.url, "--backlog", "1h", "--rate", "150", "--duration", "2h"], { stdio: "ignore" });
+    const ended = new Promise((done) => load.once("exit", done));
+    const watermark = async () => (await this.ask<{ watermark: string | null }>("/v1/counts?last=5m")).watermark ?? "";
+    await until(async () => Date.parse(await watermark()) > Date.now() - 60_000);
+    return async () => {
+      load.kill("SIGKILL");
+      await ended;
+    };
+  }
+
   /** remove ends it and removes its data. */
   async remove(): Promise<void> {
     await this.kill();
@@ -73,4 +85,9 @@ export class Server {
 /** views are n views of an item, by as many people. */
 export function views(item: string, n: number, fields: object = {}): Event[] {
   return Array.from({ length: n }, (_, i) => ({ item, user: `${item.slice(0, 20)}-${i}`, id: crypto.randomUUID(), country: i % 3 ? "DE" : "FR", ...fields }));
+}
+
+/** until waits for something to be so. */
+export async function until(what: () => Promise<boolean>): Promise<void> {
+  while (!(await what())) await new Promise((r) => setTimeout(r, 50));
 }

@@ -77,8 +77,6 @@ it("loading", () =>
 it("refused", () => shoot("refused", () => server.url + "/?dimension=nonsense", (p) => p.locator(".trouble").waitFor()));
 it("stale", () =>
   shoot("stale", () => server.url + "/", drawn, async (p) => {
-    await p.routeWebSocket(/live/, (ws) => ws.close());
-    await p.context().setOffline(true);
     await server.kill();
     await p.locator(".line.down").waitFor();
     await p.waitForTimeout(2_000);

@@ -73,19 +73,21 @@ export function home(c: Context) {
       <p class="note">${told(c)}<br />Times in ${c.times.zone}</p>
     </section>
     <section aria-label="Ranking">
-      ${list(c, rows, top.answer)}
-      ${rows ? nothing : trouble(top)}
+      ${head(c)} ${rows && top.answer ? list(c, rows, top.answer) : (top.problem ?? top.line.problem) ? trouble(top) : html`<ol class="list" role="list" aria-busy="true">${skeleton(10)}</ol>`}
     </section>`;
 }
 
-function list(c: Context, rows: Ranked[] | undefined, answer: Top | undefined) {
-  if (!rows || !answer) return html`<ol class="list" role="list" aria-busy="true">${skeleton(10)}</ol>`;
+function head(c: Context) {
+  const [first, second] = c.state.by === "viewers" ? ["Viewers", "Views"] : ["Views", "Viewers"];
+  return html`<div class="list-head" aria-hidden="true"><span>${c.state.dimension && !c.state.value ? c.state.dimension : "Item"}</span><span class="head-n">${first}</span><span class="head-n2">${second}</span></div>`;
+}
+
+function list(c: Context, rows: Ranked[], answer: Top) {
   if (rows.length === 0) return empty(c, answer);
   const curves = sparks(c, rows);
   const most = Math.max(1, ...rows.map((r) => (c.state.by === "viewers" ? r.viewers?.value : r.views.value) ?? 0));
   const places = ranks(rows.map((r) => ranking.number(r)));
-  return html`<div class="list-head" aria-hidden="true"><span>${c.state.dimension && !c.state.value ? c.state.dimension : "Item"}</span><span class="head-n">${c.state.by === "viewers" ? "Viewers" : "Views"}</span><span class="head-n2">${c.state.by === "viewers" ? "Views" : "Viewers"}</span></div>
-    <ol class="list" role="list">${repeat(rows, keyOf, (r, i) => row(c, r, places[i]!, curves, most))}</ol>
+  return html`<ol class="list" role="list">${repeat(rows, keyOf, (r, i) => row(c, r, places[i]!, curves, most))}</ol>
     ${answer.certified ? nothing : html`<p class="note">The last places are not certain: what is not listed might be ahead of them.</p>`}
     ${answer.hint ? html`<p class="note">${answer.hint}</p>` : nothing}`;
 }

@@ -77,7 +77,7 @@ function line(l: Line) {
   const text = {
     connecting: "connecting",
     live: l.by === "polling" ? "every few seconds" : "live",
-    down: age === undefined ? "no connection, trying again" : `last update ${duration(age)} ago, trying again`,
+    down: html`${age === undefined ? "no connection" : `last update ${duration(age)} ago`}<span class="more">, trying again</span>`,
     failed: l.problem?.detail ?? "ended",
   }[l.state];
   return html`<p class="line ${l.state}" role="status" title=${l.by ? `by ${l.by}` : nothing}><span class="dot" aria-hidden="true"></span>${text}</p>`;

@@ -12,7 +12,7 @@ export function status(c: Context) {
   if (!s) return html`<h1>Status</h1>${trouble(update)}`;
   const lagging = Math.max(0, ...s.logs.flatMap((l) => (l.reading ? (l.partitions ?? []).map((p) => (p.watermark ? Date.now() - Date.parse(p.watermark) : 0)) : [])));
   return html`<h1>Status</h1>
-    <section class="sums" aria-label="At a glance">
+    <section class="sums facts" aria-label="At a glance">
       ${fact(s.version, "version")}
       ${fact(s.kept ? c.times.span(s.kept.from, s.kept.to) : "nothing yet", "kept")}
       ${fact(s.logs.some((l) => l.reading) ? duration(lagging) : "–", "the watermark is behind")}
@@ -45,7 +45,7 @@ function log(c: Context, l: Status["logs"][0]) {
     ${l.partitions?.length
       ? html`<div class="scroll" tabindex="0" role="region" aria-label="Partitions of ${l.names[0]}"><table>
           <thead><tr><th scope="col">Partition</th><th scope="col" class="num">Position</th><th scope="col" class="num">Not sealed</th><th scope="col" class="num">Open minutes</th><th scope="col">Watermark</th></tr></thead>
-          <tbody>${l.partitions.map((p) => html`<tr><th scope="row">${p.partition}</th><td class="num">${full(p.position)}</td><td class="num">${full(p.position - p.sealed)}</td><td class="num">${p.open_windows}</td><td>${p.watermark ? c.times.at(p.watermark) : "–"}</td></tr>`)}</tbody>
+          <tbody>${l.partitions.map((p) => html`<tr><th scope="row">${p.partition}</th><td class="num">${full(p.position)}</td><td class="num">${full(p.position - p.sealed)}</td><td class="num">${p.open_windows}</td><td class="when">${p.watermark ? c.times.at(p.watermark) : "–"}</td></tr>`)}</tbody>
         </table></div>`
       : nothing}`;
 }

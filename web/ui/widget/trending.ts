@@ -5,6 +5,9 @@ import { slide } from "../shared/motion";
 import { link } from "../shared/safe";
 import { common, html, nothing, Watching } from "./base";
 
+/** shown has a picture that cannot be loaded give way to the letter behind it. */
+const shown = (there: boolean) => (e: Event) => (e.target as HTMLElement).classList.toggle("gone", !there);
+
 const keyOf = (item: Ranked) => item.item ?? item.value ?? "";
 
 /**
@@ -80,7 +83,7 @@ export class Trending extends Watching<Top> {
     const name = html`<bdi>${title}</bdi>`;
     return html`<li part="row" data-key=${keyOf(item)}>
       <span part="rank" class="rank">${rank}</span>
-      ${pictures ? html`<span part="image" class="image">${image ? html`<img src=${image} alt="" loading="lazy" referrerpolicy="no-referrer" />` : nothing}</span>` : nothing}
+      ${pictures ? html`<span part="image" class="image" aria-hidden="true">${[...title][0]?.toUpperCase()}${image ? html`<img src=${image} alt="" loading="lazy" referrerpolicy="no-referrer" @error=${shown(false)} @load=${shown(true)} />` : nothing}</span>` : nothing}
       <span class="text">
         ${href ? html`<a part="title" class="title" href=${href} title=${title}>${name}</a>` : html`<span part="title" class="title" title=${title}>${name}</span>`}
         ${reason ? html`<span part="why" class="why">${reason}</span>` : nothing}
@@ -98,8 +101,9 @@ ol { list-style: none; margin: 0; padding: 0; }
 li { display: flex; align-items: center; gap: var(--tidemark-gap, .75em); height: var(--tidemark-row, 3.25em); box-sizing: border-box; border-bottom: 1px solid var(--hair); }
 li:last-child { border-bottom-color: transparent; }
 .rank { flex: none; width: 1.75em; text-align: right; color: var(--muted); font-size: .875em; }
-.image { flex: none; width: 2.5em; height: 2.5em; border-radius: var(--tidemark-radius, 4px); overflow: hidden; background: var(--hair); }
-img { width: 100%; height: 100%; object-fit: cover; display: block; }
+.image { flex: none; width: 2.5em; height: 2.5em; border-radius: var(--tidemark-radius, 4px); overflow: hidden; position: relative; line-height: 2.5em; text-align: center; color: var(--muted); background: color-mix(in srgb, currentColor 10%, transparent); }
+img { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: cover; }
+img.gone { visibility: hidden; }
 .text { flex: 1; min-width: 0; line-height: 1.3; }
 .title { color: inherit; text-decoration: none; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; overflow-wrap: anywhere; }
 .title:has(+ .why) { -webkit-line-clamp: 1; }

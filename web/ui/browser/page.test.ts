@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Answer, Count, Top } from "../client";
-import { nameOf } from "../shared/format";
+import { nameOf, why } from "../shared/format";
 import { violations } from "./axe";
 import { launch } from "./chromium";
 import { hostile } from "./hostile";
@@ -15,6 +15,7 @@ beforeAll(async () => {
   [browser, server] = await Promise.all([launch(), Server.start("--dimensions", "country", "--lateness", "1s")]);
   // Of three minutes ago, and the present ones let that minute be sealed: titles are known from then on.
   const time = Date.now() - 180_000;
+  await server.send(...views("video-1", 5, { time: time - 90 * 60_000 })); // what rises is held against an hour before
   for (let i = 1; i <= 12; i++) await server.send(...views(`video-${i}`, 5 * i, { time, title: `Film ${i}`, url: `https://films.example/${i}` }));
   for (const [i, h] of hostile.entries()) await server.send(...views(h.item, 100 + i, { time, ...h }));
   await server.send(...views("video-1", 40));
@@ -73,6 +74,17 @@ describe("the ranking", () => {
     await page.close();
   });
 
+  it("says why something rises", async () => {
+    const page = await open("/?by=rising&last=15m");
+    await page.locator(".row .why").first().waitFor();
+    const top = await server.ask<Top>("/v1/top?by=rising&limit=25&last=15m");
+    expect(top.items.length).toBeGreaterThan(5);
+    expect(await table(page)).toEqual(rows(top));
+    const said = await page.locator(".why").evaluateAll((all) => all.map((e) => e.textContent!.replace(/\s+/g, " ").trim()));
+    expect(said).toEqual(top.items.map((i) => `▲ ${why(i, "15m")}`));
+    await page.close();
+  });
+
   it("moves by itself, and keeps its choices in the URL", async () => {
     const page = await open("/");
     await page.locator('.row[data-key="video-1"]').waitFor();
@@ -100,7 +112,7 @@ describe("the ranking", () => {
     expect(await table(page)).toEqual(rows(await server.ask<Top>(`/v1/top?limit=25&last=1h&at=${at}`)));
     await page.getByLabel("As of").press("End");
     expect(new URL(page.url()).search).toBe("");
-    await page.locator('.row[data-key="newcomer"]').waitFor();
+    await page.locator('.row[data-key="video-12"]').waitFor();
     await page.close();
   });
 

@@ -60,8 +60,9 @@ export interface Ranked extends Described {
   value?: string;
   views: Count;
   viewers?: Count;
+  /** Of by=rising: how far the count stands out, and what was to be expected. */
   score?: number;
-  expected?: number;
+  expected?: Count;
 }
 
 /** The answer of /v1/top. */

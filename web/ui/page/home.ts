@@ -1,7 +1,7 @@
 import { html, nothing } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Answer, type Answers, type Ranked, type Top } from "../client";
-import { full, nameOf, ranks, total, why } from "../shared/format";
+import { explain, full, nameOf, ranks, total, why } from "../shared/format";
 import type { Context } from "./context";
 import { dimensions, past, ranges, segments, told, types } from "./controls";
 import { bar, big, number, picture, settled, skeleton, spark, trouble } from "./parts";
@@ -103,7 +103,7 @@ function row(c: Context, r: Ranked, place: number, curves: { of: Map<string, num
     <span class="rank">${place}</span>
     ${s.dimension && !s.value ? nothing : picture(r, title)}
     <span class="text"><a class="title" href=${to} title=${title}><bdi>${title}</bdi></a>${ranking.fresh(key) ? html` <span class="fresh">new</span>` : nothing}
-      ${reason ? html`<span class="why" title="Score ${full(r.score ?? 0)}: how much the count stands out from what the hour before, and the same hour of last week, let one expect. 5 and more is listed."><span class="up" aria-hidden="true">▲</span> ${reason}</span>` : nothing}</span>
+      ${reason ? html`<span class="why" title="Score ${full(r.score ?? 0)}: how far the count stands out from the ${explain(r.expected)} that the hour before, and the same hour of last week, let one expect. From 5 on it is listed."><span class="up" aria-hidden="true">▲</span> ${reason}</span>` : nothing}</span>
     ${s.dimension && !s.value ? bar((first?.value ?? 0) / most) : spark(curves.of.get(key), curves.most)}
     <span class="first">${number(first)}<span class="read"> ${s.by === "viewers" ? "viewers" : "views"}</span></span>
     <span class="second">${number(second)}<span class="read"> ${s.by === "viewers" ? "views" : "viewers"}</span></span>

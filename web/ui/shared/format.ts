@@ -63,7 +63,8 @@ export function nameOf(item: string, title?: string): string {
 /** why says in words why an item rises: "312 in 5 min, 21 expected". */
 export function why(item: Ranked, last: string): string | undefined {
   if (item.expected === undefined) return undefined;
-  const expected = item.expected < 10 ? item.expected.toFixed(1).replace(/\.0$/, "") : full(Math.round(item.expected));
+  const e = item.expected.value;
+  const expected = e < 10 ? e.toFixed(1).replace(/\.0$/, "") : full(Math.round(e));
   return `${full(item.views.value)} in ${range(last)}, ${expected} expected`;
 }
 

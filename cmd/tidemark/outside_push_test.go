@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/gorilla/websocket"
+
+	"tidemark/windows/windowstest"
 )
 
 // watching is a client of a server's websocket.
@@ -86,7 +88,11 @@ func TestWhatIsPushedIsTheAnswer(t *testing.T) {
 	f := newFolder(t)
 	s := f.start(t)
 	const n = 3000
-	events := liveEvents(11, n+200)
+	var events []windowstest.Event
+	for i := range 100 { // what rises
+		events = append(events, windowstest.Event{Item: "rocket", User: fmt.Sprint(i), Type: "view", ID: fmt.Sprint("rocket", i), Time: time.Now().UnixMilli()})
+	}
+	events = append(events, liveEvents(11, n+100)...)
 	post := func(part, from, to int) {
 		t.Helper()
 		if status, body, err := send(s.url, events[from:to]); err != nil || status != 200 {
@@ -97,7 +103,7 @@ func TestWhatIsPushedIsTheAnswer(t *testing.T) {
 	settled(t, s.server, n)
 	questions := []string{
 		"/v1/top?last=5m", "/v1/top?by=viewers&last=10m&limit=3", "/v1/viewers?item=item-1&item=item-2&last=5m", "/v1/counts?step=minute&last=5m&type=*", "/v1/counts?type=view&type=like",
-		"/v1/viewers", "/v1/outcomes?last=5m", "/v1/items?limit=3",
+		"/v1/top?by=rising&last=1m", "/v1/viewers", "/v1/outcomes?last=5m", "/v1/items?limit=3",
 	}
 	c := s.watch(t)
 	ids := make(map[string]string)
@@ -121,7 +127,11 @@ func TestWhatIsPushedIsTheAnswer(t *testing.T) {
 	}
 	for _, q := range questions {
 		c.say(q, q, "")
-		check(c.hear())
+		m := c.hear()
+		if rising, _ := m.Answer["items"].([]any); strings.Contains(q, "rising") && (len(rising) == 0 || rising[0].(map[string]any)["item"] != "rocket") {
+			t.Errorf("%s: %v", q, m.Answer)
+		}
+		check(m)
 	}
 	// More comes, and all that is about all time is told again.
 	post(2, n, n+100)

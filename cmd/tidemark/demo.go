@@ -139,10 +139,10 @@ func showDemo(ctx context.Context, s *screen, c *Config, sender *traffic.Sender)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		trends, total, err := askDemo(ctx, c)
+		trends, rising, total, err := askDemo(ctx, c)
 		// Where texts stand one below the other, the first one is one that says something.
 		if err == nil && (s.terminal || len(trends.Items) > 0) {
-			err = s.show(demoText(c, sender.Report(), trends, total))
+			err = s.show(demoText(c, sender.Report(), trends, rising, total))
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
@@ -155,35 +155,39 @@ func showDemo(ctx context.Context, s *screen, c *Config, sender *traffic.Sender)
 	return nil
 }
 
-// askDemo asks what a demo shows: what trends, and how many people there were.
-func askDemo(ctx context.Context, c *Config) (trends queries.TopAnswer, total queries.Answers, err error) {
+// askDemo asks what a demo shows: what is watched, what rises, and how many people there were.
+func askDemo(ctx context.Context, c *Config) (trends, rising queries.TopAnswer, total queries.Answers, err error) {
 	for _, q := range []struct {
 		path   string
 		values url.Values
 		into   any
 	}{
 		{"top", url.Values{"last": {"1m"}}, &trends},
+		{"top", url.Values{"by": {"rising"}, "last": {"5m"}, "limit": {"3"}}, &rising},
 		{"viewers", url.Values{"last": {"1h"}}, &total},
 	} {
 		body, err := askServer(ctx, c, nil, q.path, q.values)
 		if err != nil {
-			return trends, total, err
+			return trends, rising, total, err
 		}
 		if err := json.Unmarshal(body, q.into); err != nil {
-			return trends, total, err
+			return trends, rising, total, err
 		}
 	}
-	return trends, total, nil
+	return trends, rising, total, nil
 }
 
 // demoText is what a demo shows at one moment.
-func demoText(c *Config, r traffic.Report, trends queries.TopAnswer, total queries.Answers) string {
+func demoText(c *Config, r traffic.Report, trends, rising queries.TopAnswer, total queries.Answers) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Tidemark at %s, fed with made-up events: %s taken.\n", c.Server, count(r.Accepted))
 	for _, a := range total {
 		if a.Viewers != nil {
 			fmt.Fprintf(&b, "In the last hour there were %s different people (%s to %s).\n", count(a.Viewers.Value), count(a.Viewers.Low), count(a.Viewers.High))
 		}
+	}
+	for _, r := range rising.Items {
+		fmt.Fprintf(&b, "Rising: %s, %s (%s views in five minutes)\n", r.Item, r.Title, count(r.Views.Value))
 	}
 	fmt.Fprintf(&b, "\nThe last minute: %s top --last 1m --watch --server %s\n", os.Args[0], c.Server)
 	_ = printTable(&b, withTitles(&trends)) // a Builder takes all

@@ -81,7 +81,7 @@ func TestStoredRoundTrip(t *testing.T) {
 		}
 		// What a later build adds is skipped.
 		if want.reason == nil {
-			tag := rapid.ByteRange(tagDimension+1, 127).Draw(t, "tag")
+			tag := rapid.ByteRange(tagImported+1, 127).Draw(t, "tag")
 			b = append(append(b, tag, 3), "new"...)
 			if reason := got.parse(b); reason != "" {
 				t.Fatal(reason)

@@ -20,8 +20,9 @@ import (
 	"tidemark/queries"
 )
 
-// maxAnswer is how large an answer may be about what the tests ask of.
-const maxAnswer = 8 << 20
+// maxAnswer is how large an answer may be: as many steps as are allowed, each with its
+// numbers.
+const maxAnswer = queries.MaxCells * 600
 
 // TestAnyQuestion asks whatever a query string may say, right, wrong and malformed:
 // no panic, no 500, nothing without bounds, nothing undeclared. `make soak` asks a

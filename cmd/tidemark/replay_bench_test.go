@@ -186,6 +186,7 @@ func perEvent(b *testing.B, events int) func() {
 	return func() {
 		n := float64(b.N * events)
 		b.ReportMetric(float64(cpuTime(b)-before)/n, "cpu-ns/event")
+		b.ReportMetric((cpuTime(b)-before).Seconds()/n*1e9/(24*time.Hour).Seconds(), "cores-for-1e9-a-day")
 		b.ReportMetric(n/b.Elapsed().Seconds()/1e6, "Mevents/s")
 		b.ReportMetric(0, "ns/op")
 	}

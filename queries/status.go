@@ -60,6 +60,7 @@ type LogStatus struct {
 type PartitionStatus struct {
 	Partition   int        `json:"partition"`
 	Position    int64      `json:"position"` // the offset after the last record read
+	Lag         int64      `json:"lag"`      // records that are in the log and were not read yet
 	Sealed      int64      `json:"sealed"`   // the offset that seals have got to
 	Watermark   *time.Time `json:"watermark"`
 	OpenWindows int        `json:"open_windows"`
@@ -72,7 +73,7 @@ const MaxLogs = 100
 func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
 	running := make(map[windows.LogID][]PartitionStatus)
 	for _, l := range e.cfg.Live {
-		running[l.Windows.Log()] = partitionsOf(l.Windows)
+		running[l.Windows.Log()] = partitionsOf(l)
 	}
 	v, err := e.open(ctx, wanted{series: func(windows.Series) bool { return false }})
 	if err != nil {
@@ -120,11 +121,19 @@ func (e *Engine) Status(ctx context.Context) (answer *StatusAnswer, err error) {
 	return answer, nil
 }
 
-func partitionsOf(w Windows) []PartitionStatus {
+func partitionsOf(l Live) []PartitionStatus {
+	w := l.Windows
 	partitions := make([]PartitionStatus, w.Partitions())
+	var ends []int64
+	if l.Ends != nil {
+		ends = l.Ends()
+	}
 	for p := range partitions {
 		s := w.State(p)
 		partitions[p] = PartitionStatus{Partition: p, Position: s.Next, Sealed: s.To.S, OpenWindows: s.Open}
+		if p < len(ends) {
+			partitions[p].Lag = max(0, ends[p]-s.Next) // it may have read on since
+		}
 		if s.Watermark > 0 {
 			t := time.UnixMilli(s.Watermark).UTC()
 			partitions[p].Watermark = &t

@@ -155,11 +155,11 @@ func (a *ItemsAnswer) Table() Table {
 
 // Table has a row for each partition of each log.
 func (a *StatusAnswer) Table() Table {
-	t := Table{Columns: []string{"log", "done", "reading", "partition", "position", "sealed", "watermark", "open_windows"}}
+	t := Table{Columns: []string{"log", "done", "reading", "partition", "position", "lag", "sealed", "watermark", "open_windows"}}
 	for _, l := range a.Logs {
 		of := []string{strings.Join(l.Names, " "), strconv.FormatBool(l.Done), strconv.FormatBool(l.Reading)}
 		if len(l.Partitions) == 0 {
-			t.Rows = append(t.Rows, append(of, "", "", "", "", ""))
+			t.Rows = append(t.Rows, append(of, "", "", "", "", "", ""))
 		}
 		for _, p := range l.Partitions {
 			watermark := ""
@@ -167,7 +167,7 @@ func (a *StatusAnswer) Table() Table {
 				watermark = p.Watermark.Format(time.RFC3339)
 			}
 			t.Rows = append(t.Rows, append(slices.Clone(of), strconv.Itoa(p.Partition),
-				strconv.FormatInt(p.Position, 10), strconv.FormatInt(p.Sealed, 10), watermark, strconv.Itoa(p.OpenWindows)))
+				strconv.FormatInt(p.Position, 10), strconv.FormatInt(p.Lag, 10), strconv.FormatInt(p.Sealed, 10), watermark, strconv.Itoa(p.OpenWindows)))
 		}
 	}
 	return t

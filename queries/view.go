@@ -215,7 +215,9 @@ func (v *view) extent(s *span) Extent {
 	switch {
 	case v.watched:
 		t := time.UnixMilli(v.watermark).In(s.zone)
-		e.Watermark = &t
+		if v.watermark > 0 { // every partition has had an event, or is idle
+			e.Watermark = &t
+		}
 		e.Final = e.Final && !t.Before(s.To.Time().Add(v.settling))
 	case !v.unwritten && !v.kept.Empty():
 		t := s.at(v.kept.To)

@@ -98,7 +98,7 @@ func New(cfg Config) *Handler {
 		a.serve(mux, "/v1/events", []string{http.MethodPost}, keys.Ingest, a.events)
 	}
 	a.pages(mux)
-	mux.Handle("/", a.handle("", reading, anybody, a.nowhere))
+	mux.Handle("/", a.handle("", nil, anybody, a.nowhere))
 	return &Handler{mux, a.live, newConnections(cfg.MaxConnections, cfg.Requests)}
 }
 

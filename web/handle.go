@@ -90,7 +90,7 @@ func (a *api) handle(path string, methods []string, needs keys.Scope, serve func
 			}
 			return
 		}
-		if !slices.Contains(methods, r.Method) {
+		if methods != nil && !slices.Contains(methods, r.Method) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
 			a.refuse(w, r, &problem{Status: http.StatusMethodNotAllowed, Detail: r.Method + " is not allowed here; " + methods[0] + " is"})
 			return

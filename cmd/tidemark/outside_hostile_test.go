@@ -314,6 +314,21 @@ func TestSentAgainInAnotherMinute(t *testing.T) {
 		}
 	}
 	settled(t, p.server, 2)
+	var status struct {
+		Logs []struct {
+			Partitions []struct{ Position, Lag int64 }
+		}
+	}
+	p.ask(t, "/v1/status", nil, &status)
+	read := int64(0)
+	for _, partition := range status.Logs[0].Partitions {
+		if read += partition.Position; partition.Lag != 0 {
+			t.Errorf("%+v", partition)
+		}
+	}
+	if read != 4 {
+		t.Errorf("%d records were read", read)
+	}
 	var a answer
 	p.ask(t, "/v1/counts", url.Values{"item": {"a"}, "last": {"2m"}, "step": {"minute"}}, &a)
 	if a.Counts["view"].Value != 2 {

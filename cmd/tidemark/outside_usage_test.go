@@ -174,6 +174,13 @@ func TestProblemsNameTheParameter(t *testing.T) {
 	if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") == "" {
 		t.Errorf("POST: %d, Allow %q", resp.StatusCode, resp.Header.Get("Allow"))
 	}
+	if resp, err = http.Post(s.url+"/v1/nothing", "text/plain", strings.NewReader("")); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNotFound {
+		t.Errorf("POST to no path: %d", resp.StatusCode)
+	}
 	var a answer
 	s.ask(t, "/v1/counts", nil, &a)
 	if !strings.Contains(a.Hint, "sale (1)") {

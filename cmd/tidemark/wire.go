@@ -117,7 +117,7 @@ func newAnswers(s opened, l *live, d *delivery) *queries.Engine {
 		Sinks:      d.status,
 	}
 	if l != nil {
-		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark}}
+		c.Live = []queries.Live{{Windows: l.engine, Watermark: l.watermark, Ends: l.journal.Ends}}
 		c.Settling = settling(l.cfg.MaxLateness, l.cfg.MaxSkew)
 	} else {
 		c.Live, c.Settling = atRest(s.Logs())

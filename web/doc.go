@@ -18,4 +18,8 @@
 //	H6. Nobody waits for a client: what it has not taken yet is replaced by the newest,
 //	    and whoever takes nothing is left behind. A client that has seen an answer's
 //	    id is told nothing until there is another.
+//	H7. What events say is text in every page, never HTML, and a URL of theirs is
+//	    followed only where it is http or https; the policy of the pages lets nothing
+//	    but their own scripts run. Scripts for pages of others may be loaded by any,
+//	    but what they ask and send is ruled by Origins like any request.
 package web

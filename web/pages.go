@@ -21,10 +21,10 @@ var built embed.FS
 // pagePaths are the paths of the page: what each shows, its script takes from the URL.
 var pagePaths = []string{"/{$}", "/item", "/status"}
 
-// everywhere are the scripts that pages of others include, H8.
+// everywhere are the scripts that pages of others include (H7).
 var everywhere = map[string]bool{"widget.js": true, "count.js": true, "client.js": true}
 
-// pagePolicy is what the pages may do: run their own script, ask their own server,
+// pagePolicy is what the pages may do (H7): run their own script, ask their own server,
 // show pictures of items, which may be anywhere. Titles and names come from events,
 // so from anybody; even if one were taken as HTML, nothing of it would run.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: http:; connect-src 'self'; " +

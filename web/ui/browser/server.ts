@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,6 +49,12 @@ export class Server {
   async kill(): Promise<void> {
     this.process?.kill("SIGKILL");
     await this.ended;
+  }
+
+  /** key makes a key, of which the server knows within two seconds. */
+  key(...args: string[]): string {
+    const made = JSON.parse(execFileSync(program, ["keys", "add", "--json", "--data", join(this.data, "data"), ...args], { encoding: "utf8" })) as { key: string };
+    return made.key;
   }
 
   /** feed sends a made-up hour at once, and then what happens, until what it returns is called. */

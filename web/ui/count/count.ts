@@ -16,7 +16,7 @@
   const nav = navigator as Navigator & { globalPrivacyControl?: boolean };
   const asked = signals !== "ignore" && (nav.doNotTrack === "1" || !!nav.globalPrivacyControl);
   if (asked && signals === "silent") return;
-  const to = new URL("v1/events" + (key ? "?key=" + encodeURIComponent(key) : ""), script.src).href;
+  const to = new URL("v1/events", script.src).href;
   const uuid = () => {
     // randomUUID is there on secure pages alone.
     const bytes = crypto.getRandomValues(new Uint8Array(16));
@@ -40,8 +40,9 @@
     last = item;
     const event = JSON.stringify({ id: uuid(), item, type, user: who(), title: document.title, url: location.href.split("#")[0], referrer: referrer || undefined, user_agent: nav.userAgent });
     referrer = "";
-    // As text: then the browser need not ask first whether it may send it.
-    if (!nav.sendBeacon?.(to, event)) void fetch(to, { method: "POST", body: event, keepalive: true, mode: "no-cors" });
+    // As text: then the browser need not ask first whether it may send it. A beacon
+    // carries no key. What cannot be sent, such as to a server that is away, is lost.
+    if (key || !nav.sendBeacon?.(to, event)) fetch(to, { method: "POST", body: event, keepalive: true, ...(key ? { headers: { Authorization: "Bearer " + key } } : {}) }).catch(() => {});
   };
   // A page that changes its address counts again, once its title is there.
   const later = () => setTimeout(view, 100);

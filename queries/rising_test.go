@@ -262,3 +262,25 @@ func TestRisingWithoutUsers(t *testing.T) {
 		t.Error("nothing rises")
 	}
 }
+
+// TestWhatRoseReally asks about the real sets what docs/trending.md says of them.
+func TestWhatRoseReally(t *testing.T) {
+	type asked struct{ set, at, last string }
+	for q, want := range map[asked][]risen{
+		{"gharchive-2015-02-22", "2015-02-22T23:58:00Z", "60m"}:    {{"u_088a6696a6/swc-collaborate", 8.279, 1, 49}, {"u_795f78995b/ECE-586-PDP-8", 6.1359, 1, 30}},
+		{"usagov-bitly-2012-03-16", "2012-03-16T19:01:00Z", "10m"}: nil,
+		{"usagov-bitly-2012-03-16", "2012-03-16T19:11:00Z", "10m"}: {{"hWO2vB", 10.5618, 1, 58}},
+		{"usagov-bitly-2012-03-16", "2012-03-16T19:21:00Z", "10m"}: nil,
+		{"usagov-bitly-2012-03-16", "2012-03-16T19:31:00Z", "10m"}: {{"wQacbF", 5.6155, 2.5, 23}},
+	} {
+		for _, set := range windowstest.Sets(t) {
+			if set.Name != q.set {
+				continue
+			}
+			e := queriestest.Setup{}.Engine(t, windowstest.WithoutDuplicates(set.Events(t)))
+			if _, got := askRising(t, e, "by=rising&type=*&last="+q.last+"&at="+q.at); gocmp.Diff(want, got) != "" {
+				t.Errorf("%+v: %s", q, gocmp.Diff(want, got))
+			}
+		}
+	}
+}

@@ -22,7 +22,7 @@ func (s *terminal) Write(p []byte) (int, error) {
 		case strings.HasPrefix(text, "\x1b[J"):
 			s.lines = s.lines[:s.row]
 			text = text[len("\x1b[J"):]
-		case strings.HasPrefix(text, "\x1b["):
+		case strings.HasPrefix(text, "\x1b[") && !strings.HasPrefix(text, "\x1b[K"): // which ends an empty line
 			if _, err := fmt.Sscanf(text, "\x1b[%dA", &up); err != nil || up > s.row {
 				return 0, fmt.Errorf("up %d of %d lines: %.10q, %w", up, s.row, text, err)
 			}

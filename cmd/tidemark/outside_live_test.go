@@ -62,7 +62,7 @@ func (folder) startAs(t testing.TB, c call) *process {
 	})
 	select {
 	case a := <-address:
-		p.url = "http://" + a
+		p.url = a
 	case <-p.gone:
 		t.Fatalf("serve ended:\n%s", p.log)
 	}

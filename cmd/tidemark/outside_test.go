@@ -253,7 +253,8 @@ type server struct {
 	log *bytes.Buffer
 }
 
-var addressPattern = regexp.MustCompile(`(127\.0\.0\.1|\[::\]):[1-9]\d*`)
+// addressPattern is the server's own address: there are others in its log.
+var addressPattern = regexp.MustCompile(`http://(127\.0\.0\.1|\[::\]):[1-9]\d*`)
 
 // serve starts the server on the folder. It is ended with the test, and must then
 // end well.
@@ -311,7 +312,7 @@ func serveWith(t *testing.T, args ...string) *server {
 	})
 	select {
 	case a := <-address:
-		s.url = "http://" + a
+		s.url = a
 	case <-gone:
 		t.Fatalf("serve ended without an address:\n%s", s.log)
 	}

@@ -22,4 +22,6 @@
 //	    followed only where it is http or https; the policy of the pages lets nothing
 //	    but their own scripts run. Scripts for pages of others may be loaded by any,
 //	    but what they ask and send is ruled by Origins like any request.
+//	H8. Who may is decided in one place, before a handler runs; a handler that is
+//	    registered says which scope it needs, and a key is in no log and no answer.
 package web

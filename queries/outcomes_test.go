@@ -36,7 +36,7 @@ func TestOutcomesSumToTheRecords(t *testing.T) {
 	}
 	for name, s := range setups {
 		e := s.Engine(t, events)
-		all := ask[queries.OutcomesAnswers](t, e, "outcomes", nil)[0]
+		all := ask[queries.OutcomesAnswers](t, e, "outcomes", url.Values{"to": {"2100-01-01"}})[0] // the one of the future is booked when it came, after now
 		var sum, counted uint64
 		got := map[string]uint64{}
 		for _, o := range all.Outcomes {

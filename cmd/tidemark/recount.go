@@ -36,7 +36,7 @@ meanwhile, an answer must lie between what was counted before it and after it.
 Memory stays bounded: a journal with more counts than fit is read several times.`,
 		Args: withArgs(0, 0, "recount takes no arguments"),
 	}
-	addSettings(cmd, "data", "hash-key-file", "server")
+	addSettings(cmd, "data", "hash-key-file", "server", "key")
 	asJSON := cmd.Flags().Bool("json", !isTerminal(env.stdout), "as JSON, which is the default where the output is no terminal")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		c, err := loadConfig(cmd, env.environ)

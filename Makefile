@@ -46,11 +46,11 @@ bin/services:
 
 # Tests that compare whole data sets in one goroutine: the race detector has nothing
 # to find there, and makes them ten to fifty times as slow.
-ONE_GOROUTINE := ^Test(SealsAndCrashesBetweenTheSteps|FullDisk|WhatIsSealedIsReadBack|LevelsSayWhatTheSealsSay|DamageIsNeverAWrongNumber|OverflowIsRolledUp|PowerCut|BatchSizesSealTheSameBytes|OrderAndGroupingChangeNothing|OverTheBudgetTheTruthIsInsideTheBounds|AThousandSlotsFindTheTopOfABusyHour|ShuffledLogsSealTheSame|RealSets|RealJSONIsReadAlike|WholeFiles|LongRecords)$$
+ONE_GOROUTINE := ^Test(SealsAndCrashesBetweenTheSteps|FullDisk|WhatIsSealedIsReadBack|LevelsSayWhatTheSealsSay|DamageIsNeverAWrongNumber|OverflowIsRolledUp|PowerCut|BatchSizesSealTheSameBytes|OrderAndGroupingChangeNothing|OverTheBudgetTheTruthIsInsideTheBounds|AThousandSlotsFindTheTopOfABusyHour|ShuffledLogsSealTheSame|AnyQuestion|AnswersAreAsDeclared|RealSets|RealJSONIsReadAlike|WholeFiles|LongRecords)$$
 
 .PHONY: test
 test: lint arch fuzz ui-test bin/services ## everything that must hold: linters, rules of the repository, fuzzing, all tests
-	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./cmd/... ./queries/... ./windows/... ./sinks/clickhouse/...
+	@$(SERVICES) $(TOOL) gotestsum --format pkgname -- -shuffle=on -timeout 60m ./...
 	@$(TOOL) gotestsum --format pkgname -- -race -shuffle=on -timeout 60m -skip '$(ONE_GOROUTINE)' ./sketches/... ./windows/... ./sinks ./sinks/sinkstest ./web/...
 
 .PHONY: ui

@@ -162,10 +162,11 @@ func FuzzValues(f *testing.F) {
 	for _, tt := range valueFiles {
 		f.Add([]byte(tt.data), tt.array)
 	}
+	f.Add([]byte("null"), true)
 	f.Fuzz(func(t *testing.T, data []byte, array bool) {
 		got := anyhow(t, func() format { return &values{array: array} }, data)
 		var elements []json.RawMessage
-		if !array || json.Unmarshal(data, &elements) != nil {
+		if !array || json.Unmarshal(data, &elements) != nil || elements == nil { // null is no array
 			return
 		}
 		var want []string

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // instance is a folder with services: of each its data, its log and, in the state
@@ -95,7 +96,9 @@ func (i *instance) up(ctx context.Context, chosen []*service) error {
 	return i.start(ctx, chosen)
 }
 
-// start starts those of the services that do not run, where they ran before.
+// start starts those of the services that do not run, where they ran before. One that
+// runs and does not answer is ended first: a crash of ClickHouse's library can leave its
+// process behind with its ports closed.
 func (i *instance) start(ctx context.Context, chosen []*service) error {
 	for _, s := range chosen {
 		p := i.state[s.name]
@@ -103,13 +106,32 @@ func (i *instance) start(ctx context.Context, chosen []*service) error {
 			return fmt.Errorf("%s was never up here: `services up --dir %s %s`", s.name, i.dir, s.name)
 		}
 		if p.alive() {
-			continue
+			if i.answers(ctx, s, p) {
+				continue
+			}
+			if err := p.end(syscall.SIGKILL); err != nil {
+				return fmt.Errorf("start %s: %w", s.name, err)
+			}
 		}
 		if err := i.launch(ctx, s, p); err != nil {
 			return fmt.Errorf("start %s: %w", s.name, err)
 		}
 	}
 	return nil
+}
+
+// answers asks a service a few times, over a second.
+func (i *instance) answers(ctx context.Context, s *service, p *placed) bool {
+	for range 5 {
+		asked, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := s.ask(asked, i.folder(s), p.Ports)
+		cancel()
+		if err == nil {
+			return true
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return false
 }
 
 // end ends services by a signal; those that do not run are as wanted.

@@ -131,7 +131,11 @@ func TestDefaultsAreAllowed(t *testing.T) {
 		Data: "tidemark-data", Listen: "127.0.0.1:8080", ViewTypes: []string{"view"}, Partitions: 4, Rules: "none",
 		Lateness: 30 * time.Second, MaxLateness: 24 * time.Hour, MaxSkew: time.Minute, Idle: 5 * time.Second, JournalRetention: 48 * time.Hour,
 		DedupEvents: 1 << 18, MaxItemsPerWindow: 1_000_000, WindowMemory: 1 << 28,
+		LimitRequests: 200, LimitEvents: 100_000, MaxConnections: 10_000,
+		LiveQuestions: 50, LiveClients: 1000, LiveMessageBytes: 16 << 10,
 	}
+	want.Load.Rate, want.Load.Duration, want.Load.Seed, want.Load.Items = 200, forever, 1, 10_000
+	want.Load.Speed, want.Load.Connections, want.Load.Batch = 1, 4, 1000
 	const day = 24 * time.Hour
 	want.ClickHouse.Database, want.ClickHouse.User, want.ClickHouse.Migrate, want.ClickHouse.Retention = "tidemark", "default", "run", forever
 	want.Retention.Minute, want.Retention.Quarter, want.Retention.Hour, want.Retention.Day = 48*time.Hour, 35*day, 400*day, forever

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Answer, Count, Top } from "../client";
-import { nameOf, why } from "../shared/format";
+import { nameOf, why } from "../common/format";
 import { violations } from "./axe";
 import { launch } from "./chromium";
 import { hostile } from "./hostile";

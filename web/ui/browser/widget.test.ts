@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Answer, Top } from "../client";
-import { nameOf } from "../shared/format";
+import { nameOf } from "../common/format";
 import { violations } from "./axe";
 import { launch } from "./chromium";
 import { hostile } from "./hostile";

@@ -1,7 +1,7 @@
 import { html, nothing, render } from "lit-html";
 import uPlot from "uplot";
 import type { Count } from "../client";
-import { explain, short } from "../shared/format";
+import { explain, short } from "../common/format";
 import type { Times } from "./times";
 
 /** One bucket of a curve. */

@@ -1,5 +1,5 @@
 import { html, nothing } from "lit-html";
-import { range } from "../shared/format";
+import { range } from "../common/format";
 import type { Context } from "./context";
 import { href, instant, rangesOf, type State } from "./state";
 

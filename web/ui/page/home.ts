@@ -1,7 +1,7 @@
 import { html, nothing } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Answer, type Answers, type Ranked, type Top } from "../client";
-import { explain, full, nameOf, ranks, total, why } from "../shared/format";
+import { explain, full, nameOf, ranks, total, why } from "../common/format";
 import type { Context } from "./context";
 import { dimensions, past, ranges, segments, told, types } from "./controls";
 import { bar, big, number, picture, settled, skeleton, spark, trouble } from "./parts";

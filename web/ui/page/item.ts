@@ -1,7 +1,7 @@
 import { html, nothing } from "lit-html";
 import type { Answer, Bucket, Count } from "../client";
-import { nameOf, total } from "../shared/format";
-import { link } from "../shared/safe";
+import { nameOf, total } from "../common/format";
+import { link } from "../common/safe";
 import "./chart";
 import type { Context } from "./context";
 import { past, ranges, told, types } from "./controls";

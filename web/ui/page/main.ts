@@ -1,7 +1,7 @@
 import { html, nothing, render } from "lit-html";
 import type { Line } from "../client";
-import { duration } from "../shared/format";
-import { slide } from "../shared/motion";
+import { duration } from "../common/format";
+import { slide } from "../common/motion";
 import type { Context, Status } from "./context";
 import { home } from "./home";
 import { item } from "./item";

@@ -1,7 +1,7 @@
 import { html, nothing, svg, type TemplateResult } from "lit-html";
 import type { Bucket, Count, Described, Problem, Update } from "../client";
-import { estimated, explain, short, total } from "../shared/format";
-import { link } from "../shared/safe";
+import { estimated, explain, short, total } from "../common/format";
+import { link } from "../common/safe";
 
 /** number shows a number; its bounds are in its title. */
 export function number(n: Count | undefined): TemplateResult {

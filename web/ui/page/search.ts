@@ -1,6 +1,6 @@
 import { html, nothing, render } from "lit-html";
 import type { Described } from "../client";
-import { nameOf } from "../shared/format";
+import { nameOf } from "../common/format";
 
 interface Found extends Described {
   item: string;

@@ -1,5 +1,5 @@
 import { html, nothing } from "lit-html";
-import { duration, full } from "../shared/format";
+import { duration, full } from "../common/format";
 import type { Context, Status } from "./context";
 import { outcomes } from "./item";
 import { ask } from "./state";

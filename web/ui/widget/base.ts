@@ -1,6 +1,6 @@
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { ageOf, watch, type Update } from "../client";
-import { duration } from "../shared/format";
+import { duration } from "../common/format";
 
 /** Where this script came from is where its questions go. */
 const home = new URL(import.meta.url).origin;

@@ -1,8 +1,8 @@
 import { repeat } from "lit-html/directives/repeat.js";
 import { Damping, type Ranked, type Top, type Update } from "../client";
-import { explain, full, nameOf, range, ranks, short, why } from "../shared/format";
-import { slide } from "../shared/motion";
-import { link } from "../shared/safe";
+import { explain, full, nameOf, range, ranks, short, why } from "../common/format";
+import { slide } from "../common/motion";
+import { link } from "../common/safe";
 import { common, html, nothing, Watching } from "./base";
 
 /** shown has a picture that cannot be loaded give way to the letter behind it. */

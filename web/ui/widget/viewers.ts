@@ -1,5 +1,5 @@
 import type { Answer } from "../client";
-import { explain, short } from "../shared/format";
+import { explain, short } from "../common/format";
 import { common, html, Watching } from "./base";
 
 /**
